@@ -1,0 +1,1 @@
+"""Routing: from labelled items, outcomes and scores to one judged operating point. Pure computation, no IO."""
