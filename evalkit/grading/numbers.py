@@ -1,0 +1,92 @@
+"""The number check: one number in the reply, compared in exact decimal arithmetic."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import ClassVar
+
+from evalkit.errors import Fault, visible
+from evalkit.grading.checks import CheckKind, plain
+from evalkit.grading.grade import Grade
+
+__all__ = ["Number", "read_number"]
+
+_RUN = re.compile(r"[0-9.,]*[0-9][0-9.,]*")
+_NUMBER = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+")
+# A word that multiplies the number before it: "3만" and "3k" are not 3.
+_SCALE = re.compile(r"\s*(?:[십백천만억조]|(?:k|K|M|thousand|million|billion|hundred|dozen)(?![A-Za-z]))")
+_LONGEST = 100
+_EXACT = Context(prec=3 * _LONGEST)
+
+
+def read_number(text: str) -> Decimal | str:
+    """The one number in `text`, or the code that says why there is none.
+
+    Thousands may be parted by commas, in groups of three; a unit or currency sign may stand beside the number.
+    Codes: `empty`, `no_number`, `several_numbers`, `malformed_number` (1.234,5; ½; digits of other scripts; over
+    100 digits), `scaled_number` (3만, 3 million).
+
+    >>> read_number("It costs $12,000.50.")
+    Decimal('12000.50')
+    >>> read_number("3 or 4")
+    'several_numbers'
+    """
+    shown = plain(text)
+    if not shown:
+        return "empty"
+    if any(not ch.isascii() and unicodedata.category(ch) in {"Nd", "Nl", "No"} for ch in shown):
+        return "malformed_number"
+    runs = list(_RUN.finditer(shown))
+    if not runs:
+        return "no_number"
+    if len(runs) > 1:
+        return "several_numbers"
+    run = runs[0]
+    digits = run.group().rstrip(".,")
+    end = run.start() + len(digits)
+    if len(digits) > _LONGEST or not _NUMBER.fullmatch(digits):
+        return "malformed_number"
+    if _SCALE.match(shown, end):
+        return "scaled_number"
+    negative = _minus_before(shown, run.start())
+    value = Decimal(digits.replace(",", ""))
+    return value.copy_negate() if negative else value
+
+
+def _minus_before(text: str, at: int) -> bool:
+    """Whether a minus sign stands before the number, with at most a currency sign or a blank between."""
+    before = text[:at].rstrip()
+    if before and unicodedata.category(before[-1]) == "Sc":
+        before = before[:-1].rstrip()
+    if not before or before[-1] not in "-−":
+        return False
+    # "range-5" and "A-5": a hyphen that joins is not a sign.
+    return len(before) == 1 or not before[-2].isalnum()
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """Right where the one number in the answer is within `tolerance` (absolute) of the reference."""
+
+    tolerance: Decimal = Decimal(0)
+    kind: ClassVar[CheckKind] = CheckKind.NUMBER
+
+    def grade(self, answer: str, reference: str) -> Grade:
+        """`ok`, `wrong`, or `contract_fail` where the answer does not hold exactly one readable number."""
+        given, wanted = read_number(answer), read_number(reference)
+        if isinstance(given, str):
+            return Grade.contract_fail(given)
+        if isinstance(wanted, str):
+            raise ValueError(f"The `reference` parameter of `Number.grade` must hold one number. Got {reference!r}.")
+        apart = _EXACT.abs(_EXACT.subtract(given, wanted))
+        return Grade.ok() if apart <= self.tolerance else Grade.wrong()
+
+    def reference_fault(self, reference: str) -> Fault | None:
+        """The reference holds exactly one number."""
+        read = read_number(reference)
+        if isinstance(read, Decimal):
+            return None
+        return Fault(f"{visible(reference)!r} is not one number ({read})", "write the number in digits")
