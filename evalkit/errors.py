@@ -9,11 +9,68 @@ A `Fault` is one thing wrong at one place. Readers collect all faults of a file 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["EvalkitError", "Fault", "Incomplete", "InputError", "visible"]
+__all__ = ["HIDDEN", "EvalkitError", "Fault", "Incomplete", "InputError", "redact", "visible"]
+
+
+HIDDEN = "[hidden]"
+
+_SECRET_NAMES = (
+    r"authorization|set-cookie|cookie|(?:api|access|secret|private)[_-]?key|(?:client[_-]?)?secret"
+    r"|password|passwd|(?:access|auth|refresh|session)[_-]?token"
+)
+_SECRET_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
+    # user:password@ in front of a host
+    (
+        re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,15}://)[^\s/@?#:\"'<>]*:[^\s/@\"'<>]*@"),
+        rf"\1{HIDDEN}@",
+    ),
+    # secrets by their name: `x-api-key: ...`, `"api_key": "..."`, `password=...`; not a reference to a variable
+    (
+        re.compile(
+            rf"(?i)(?<![a-z0-9])({_SECRET_NAMES})([\"']?\s*[:=]\s*[\"']?)(?:(?:bearer|basic|token)\s+)?"
+            r"(?!\[hidden\]|\$|os\.environ|env:)[^\s\"',;&)\]}]{4,}"
+        ),
+        rf"\1\2{HIDDEN}",
+    ),
+    # names that are secrets only in the query of a URL
+    (re.compile(r"(?i)([?&](?:key|token|sig|signature|code)=)[^\s&#\"']+"), rf"\1{HIDDEN}"),
+    (
+        re.compile(r"(?i)\b(bearer|basic)\s+(?=\S{0,200}[0-9=]|\S{20})[a-z0-9._~+/=-]{8,}"),
+        rf"\1 {HIDDEN}",
+    ),
+    # keys by their shape
+    (
+        re.compile(
+            r"(?<![A-Za-z0-9])(?:(?:sk|pk|rk|xai|gsk|glpat|xox[abprs]|pplx|nvapi)[-_][A-Za-z0-9_-]{12,}"
+            r"|(?:gh[oprsu]|github_pat|hf)_[A-Za-z0-9_]{16,}"
+            r"|AKIA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{20,}"
+            r"|eyJ[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)"
+        ),
+        HIDDEN,
+    ),
+    (
+        re.compile(
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+        ),
+        HIDDEN,
+    ),
+)
+
+
+def redact(text: str) -> str:
+    """`text` with everything that looks like a key, password or access token replaced by `[hidden]`.
+
+    Comes before any shortening, so that no half of a key is left. The rest stays readable: host names, model
+    names, and counts such as `max_tokens: 256`.
+    """
+    for shape, kept in _SECRET_SHAPES:
+        text = shape.sub(kept, text)
+    return text
 
 
 def visible(value: object, limit: int = 120) -> str:
@@ -70,7 +127,7 @@ class Fault:
         if self.field is not None:
             where.append(f"field {visible(self.field)}")
         head = place + (", ".join(where) + ": " if where else "")
-        return f"{head}{self.what.rstrip('.')}. Fix: {self.fix.rstrip('.')}."
+        return redact(f"{head}{self.what.rstrip('.')}. Fix: {self.fix.rstrip('.')}.")
 
 
 class EvalkitError(Exception):
