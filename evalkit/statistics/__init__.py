@@ -1,0 +1,1 @@
+"""Pure statistics on arrays: bounds, thresholds with a guarantee, intervals and comparisons."""
