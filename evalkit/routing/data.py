@@ -31,7 +31,8 @@ class RoutingData:
         +inf always goes up, -inf never does; None where decisions were given instead of scores.
     tier_cost_usd (N, K): mean over samples, NaN unknown. passed, answered, contract_failed (N, K): shares of
         samples. All four are None where no outcomes are at hand.
-    task_s (N, K, S): seconds a sample took, NaN unknown; replied (N, K, S): it was answered.
+    task_s (N, K, S): seconds a sample took, NaN unknown; replied (N, K, S): it was answered; sampled (N, K, S):
+        that sample exists (None: all do).
     verifier_usd (N, K - 1): what judging that tier's reply costs, where the scores say so; else None.
     group (N,): code of the conversation or cluster, 0..G-1; None where every item is its own.
     category (N,): code of the category, -1 none. direction (N,): items that only choose the direction of a
@@ -50,6 +51,7 @@ class RoutingData:
     contract_failed: Floats | None = None
     task_s: Floats | None = None
     replied: NDArray[np.bool_] | None = None
+    sampled: NDArray[np.bool_] | None = None
     verifier_usd: Floats | None = None
     group: NDArray[np.int64] | None = None
     category: NDArray[np.int32] | None = None

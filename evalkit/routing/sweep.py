@@ -61,9 +61,7 @@ def _repair(
     """Sort, in place, the runs of `key` that share one of `prefixes`: each holds a pair in the wrong order."""
     prefixes = np.unique(prefixes)
     start = np.searchsorted(key, prefixes << index_bits, side="left")
-    stop = np.searchsorted(
-        key, (prefixes << index_bits) | ((np.uint64(1) << index_bits) - np.uint64(1)), "right"
-    )
+    stop = np.searchsorted(key, (prefixes << index_bits) | ((np.uint64(1) << index_bits) - np.uint64(1)), "right")
     length = stop - start
     run = np.repeat(np.arange(len(prefixes)), length)
     offset = np.concatenate(([0], np.cumsum(length)[:-1]))
