@@ -1,7 +1,7 @@
 """Deterministic checks of a final answer against a reference: pure, exact, and closed.
 
-A check has three outcomes. `ok` and `wrong` are for answers of the form that was asked for; anything else is a
-`contract_fail`. No check guesses: a reply that could be read in two ways breaks the contract.
+A check has three outcomes. `ok` and `wrong` are for answers of the form that was asked for; anything else
+is a `contract_fail`. No check guesses: a reply that could be read in two ways breaks the contract.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Check(Protocol):
         ...
 
     def reference_fault(self, reference: str) -> Fault | None:
-        """What makes `reference` one that no answer could be compared with, or None. The fault names no place."""
+        """Why no answer could be compared with `reference`, or None. The fault names no place."""
         ...
 
 
@@ -53,7 +53,7 @@ def _empty_reference() -> Fault:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Right where the answer is the reference, compared in NFC and without blanks around them; case counts."""
+    """Right where the answer is the reference, in NFC and without blanks around them; case counts."""
 
     kind: ClassVar[CheckKind] = CheckKind.EXACT
 
@@ -116,8 +116,8 @@ def _surrounding(ch: str) -> bool:
 class Contains:
     """Right where the reference stands in the answer as a word of its own; NFC, case counts.
 
-    "CORRECT" is not in "INCORRECT", nor 15 in 150 or 1.5 in 21.5. After a Hangul reference more Hangul may follow,
-    because particles are written without a blank; before it none may.
+    "CORRECT" is not in "INCORRECT", nor 15 in 150 or 1.5 in 21.5. After a Hangul reference more Hangul may
+    follow, because particles are written without a blank; before it none may.
     """
 
     kind: ClassVar[CheckKind] = CheckKind.CONTAINS
@@ -141,33 +141,36 @@ class Contains:
 
 def _joined_before(text: str, at: int) -> bool:
     """Whether the character at `at` continues a word or number that begins before it."""
-    if at == 0:
-        return False
-    if text[at].isdigit() and text[at - 1] in ".,-−" and (text[at - 1] in "-−" or text[at - 2 : at - 1].isdigit()):
-        return True
-    return text[at].isalnum() and text[at - 1].isalnum() and _hangul(text[at]) == _hangul(text[at - 1])
+    before, first, earlier = text[:at][-1:], text[at], text[:at][-2:-1]
+    if first.isdigit() and before and before in "-−":
+        return not earlier.isalnum()  # A sign; between words a hyphen.
+    if first.isdigit() and before and before in ".,":
+        return earlier.isdigit()
+    return _in_word(first) and _in_word(before) and _hangul(first) == _hangul(before)
 
 
 def _joined_after(text: str, end: int) -> bool:
     """Whether the word or number that ends before `end` goes on."""
-    if end >= len(text):
-        return False
-    last, following = text[end - 1], text[end]
-    if last.isdigit() and following in ".," and text[end + 1 : end + 2].isdigit():
-        return True
-    return last.isalnum() and following.isalnum() and not _hangul(last) and not _hangul(following)
+    last, following = text[end - 1], text[end : end + 1]
+    if last.isdigit() and following and following in ".,":
+        return text[end + 1 : end + 2].isdigit()
+    return _in_word(last) and _in_word(following) and not _hangul(last) and not _hangul(following)
+
+
+def _in_word(ch: str) -> bool:
+    return bool(ch) and (ch.isalnum() or ch == "_" or unicodedata.category(ch).startswith("M"))
 
 
 def _hangul(ch: str) -> bool:
-    return "가" <= ch <= "힣" or "ᄀ" <= ch <= "ᇿ" or "ㄱ" <= ch <= "ㆎ"
+    return bool(ch) and ("가" <= ch <= "힣" or "ᄀ" <= ch <= "ᇿ" or "ㄱ" <= ch <= "ㆎ")
 
 
 @dataclass(frozen=True, slots=True)
 class Boolean:
-    """Right where answer and reference are spellings of the same truth value; the spellings are declared.
+    """Right where answer and reference spell the same truth value; the spellings are declared.
 
-    Nothing is true or false by itself: "False", 0 and "no" mean what the two lists say, and a spelling in neither
-    list means nothing.
+    Nothing is true or false by itself: "False", 0 and "no" mean what the two lists say, and a spelling in
+    neither list means nothing.
     """
 
     true_values: tuple[str, ...]

@@ -15,18 +15,18 @@ def final_text(
 ) -> str | None:
     """The final answer in `reply`, or None where the reply holds reasoning and no answer.
 
-    Reasoning is what stands between a pair of `tags` at the start of the reply, and whatever comes before an orphan
-    closing tag (templates often swallow the opening one). A tag that is mentioned later in the text is text. A
-    block that is never closed has no answer after it. `reasoning` is what the provider sent in a channel of its
-    own: an empty reply beside it is no answer either; an empty reply alone is returned as it is, for the check to
-    judge.
+    Reasoning is what stands between a pair of `tags` at the start of the reply, and whatever comes before an
+    orphan closing tag (templates often swallow the opening one). A tag that is mentioned later in the text is
+    text. A block that is never closed has no answer after it. `reasoning` is what the provider sent in a
+    channel of its own: an empty reply beside it is no answer either; an empty reply alone is returned as it is,
+    for the check to judge.
 
     >>> final_text("<think>high? no</think> low")
     'low'
     >>> final_text("<think>high, I th") is None
     True
     """
-    opening = {open_tag: close_tag for open_tag, close_tag in tags}
+    opening = dict(tags)
     closing = {close_tag for _, close_tag in tags}
     marks = sorted({*opening, *closing}, key=len, reverse=True)
     answer_at, waiting_for = 0, None

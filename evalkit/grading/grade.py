@@ -21,8 +21,8 @@ class GradeStatus(StrEnum):
 class Grade:
     """The grade of one reply.
 
-    `score` lies in 0..1; `score` and `passed` are None where there is no answer to judge. `reason` is a short code
-    for counting; `detail` says more for a person to read and may quote the reply: it is as hostile as the reply.
+    `score` lies in 0..1; `score` and `passed` are None where there is no answer to judge. `reason` is a short
+    code for counting; `detail` says more for a person to read, and may quote the reply or be as hostile as it.
     """
 
     status: GradeStatus

@@ -32,10 +32,14 @@ class _Literal:
     """A number as it is written in the reply."""
 
     value: Decimal
-    whole: bool
+    types: frozenset[FieldType]
 
 
-class _BrokenContract(ValueError):
+_FLOAT_TYPES = frozenset({FieldType.NUMBER})
+_INT_TYPES = frozenset({FieldType.NUMBER, FieldType.INTEGER})
+
+
+class _ContractError(ValueError):
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
         self.reason, self.detail = reason, detail
@@ -45,19 +49,20 @@ class _BrokenContract(ValueError):
 class JsonObject:
     """Right where the reply is one JSON object with the declared fields and the reference's values.
 
-    Strict: blanks around the object are the only thing allowed beside it. Texts are compared in NFC, numbers by
-    value. Reasons of a broken contract: `empty`, `fenced`, `text_before`, `text_after`, `several_values`,
-    `not_json`, `duplicate_key`, `not_finite`, `wrong_shape`, `missing_field`, `extra_field`, `wrong_type`.
+    Strict: blanks around the object are the only thing allowed beside it. Texts are compared in NFC without
+    blanks around them, numbers by value. Reasons of a broken contract: `empty`, `fenced`, `text_before`,
+    `text_after`, `several_values`, `not_json`, `duplicate_key`, `not_finite`, `wrong_shape`, `missing_field`,
+    `extra_field`, `wrong_type`.
     """
 
     fields: Mapping[str, FieldType]
     kind: ClassVar[CheckKind] = CheckKind.JSON
 
     def grade(self, answer: str, reference: str) -> Grade:
-        """`ok`, `wrong` with the names of the fields whose values differ, or `contract_fail` with its reason."""
+        """`ok`, `wrong` with the names of the fields that differ, or `contract_fail` with its reason."""
         try:
             given = self._read(answer)
-        except _BrokenContract as broken:
+        except _ContractError as broken:
             return Grade.contract_fail(broken.reason, broken.detail)
         wanted = self._read(reference)
         differing = [name for name in self.fields if given[name] != wanted[name]]
@@ -67,7 +72,7 @@ class JsonObject:
         """The reference keeps the contract itself."""
         try:
             self._read(reference)
-        except _BrokenContract as broken:
+        except _ContractError as broken:
             what = f"{visible(reference)!r} breaks its own contract ({broken.reason})"
             return Fault(what, "write one JSON object with exactly the declared fields")
         return None
@@ -75,11 +80,11 @@ class JsonObject:
     def _read(self, text: str) -> dict[str, object]:
         value = _one_value(text)
         if not isinstance(value, dict):
-            raise _BrokenContract("wrong_shape")
+            raise _ContractError("wrong_shape")
         if missing := [name for name in self.fields if name not in value]:
-            raise _BrokenContract("missing_field", ", ".join(missing))
+            raise _ContractError("missing_field", ", ".join(missing))
         if extra := [name for name in value if name not in self.fields]:
-            raise _BrokenContract("extra_field", ", ".join(extra))
+            raise _ContractError("extra_field", ", ".join(extra))
         return {name: _typed(name, value[name], kind) for name, kind in self.fields.items()}
 
 
@@ -88,53 +93,53 @@ def _typed(name: str, value: object, kind: FieldType) -> object:
         return unicodedata.normalize("NFC", value).strip()
     if kind is FieldType.BOOLEAN and isinstance(value, bool):
         return value
-    if isinstance(value, _Literal) and (kind is FieldType.NUMBER or (kind is FieldType.INTEGER and value.whole)):
+    if isinstance(value, _Literal) and kind in value.types:
         return value.value
-    raise _BrokenContract("wrong_type", name)
+    raise _ContractError("wrong_type", name)
 
 
 def _one_value(text: str) -> object:
     """The one JSON value that is all of `text`, blanks around it aside."""
     body = text.strip()
     if not body:
-        raise _BrokenContract("empty")
+        raise _ContractError("empty")
     if body.startswith(("```", "~~~")):
-        raise _BrokenContract("fenced")
+        raise _ContractError("fenced")
     decoder = _decoder()
     try:
         value, end = _decode(decoder, body, 0)
     except json.JSONDecodeError:
         opening = re.search(r"[{\[]", body)
         if opening is None or opening.start() == 0:
-            raise _BrokenContract("not_json") from None
+            raise _ContractError("not_json") from None
         try:
             _decode(decoder, body, opening.start())
         except json.JSONDecodeError:
-            raise _BrokenContract("not_json") from None
-        raise _BrokenContract("text_before") from None
+            raise _ContractError("not_json") from None
+        raise _ContractError("text_before") from None
     rest = body[end:].lstrip()
     if not rest:
         return value
     at = text.index(body) + len(body) - len(rest)
     try:
         _decode(decoder, rest, 0)
-    except (json.JSONDecodeError, _BrokenContract):
-        raise _BrokenContract("text_after", f"extra text from character {at}, counted from 0") from None
-    raise _BrokenContract("several_values", f"another value from character {at}, counted from 0")
+    except (json.JSONDecodeError, _ContractError):
+        raise _ContractError("text_after", f"extra text from character {at}, counted from 0") from None
+    raise _ContractError("several_values", f"another value from character {at}, counted from 0")
 
 
 def _decode(decoder: json.JSONDecoder, text: str, at: int) -> tuple[object, int]:
     try:
         return decoder.raw_decode(text, at)
     except RecursionError:
-        raise _BrokenContract("not_json", "nested too deeply") from None
+        raise _ContractError("not_json", "nested too deeply") from None
 
 
 def _decoder() -> json.JSONDecoder:
     return json.JSONDecoder(
         object_pairs_hook=_no_duplicates,
-        parse_float=lambda text: _Literal(_decimal(text), whole=False),
-        parse_int=lambda text: _Literal(_decimal(text), whole=True),
+        parse_float=lambda text: _Literal(_decimal(text), _FLOAT_TYPES),
+        parse_int=lambda text: _Literal(_decimal(text), _INT_TYPES),
         parse_constant=_not_finite,
     )
 
@@ -142,7 +147,7 @@ def _decoder() -> json.JSONDecoder:
 def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _BrokenContract("duplicate_key")
+        raise _ContractError("duplicate_key")
     return found
 
 
@@ -150,11 +155,11 @@ def _decimal(text: str) -> Decimal:
     try:
         value = Decimal(text)
     except ArithmeticError:
-        raise _BrokenContract("not_finite") from None
+        raise _ContractError("not_finite") from None
     if not value.is_finite():
-        raise _BrokenContract("not_finite")
+        raise _ContractError("not_finite")
     return value
 
 
 def _not_finite(_name: str) -> NoReturn:
-    raise _BrokenContract("not_finite")
+    raise _ContractError("not_finite")

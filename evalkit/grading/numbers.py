@@ -14,10 +14,14 @@ from evalkit.grading.grade import Grade
 
 __all__ = ["Number", "read_number"]
 
-_RUN = re.compile(r"[0-9.,]*[0-9][0-9.,]*")
+_RUN = re.compile(r"[0-9.,]+")
 _NUMBER = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+")
 # A word that multiplies the number before it: "3만" and "3k" are not 3.
-_SCALE = re.compile(r"\s*(?:[십백천만억조]|(?:k|K|M|thousand|million|billion|hundred|dozen)(?![A-Za-z]))")
+_SCALE = re.compile(
+    r"\s*(?:[십백천만억조十百千万萬億兆]|(?:k|K|M|hundred|thousand|million|billion|dozen)(?![A-Za-z]))"
+)
+# What makes the number after it a bound or a root and not an answer; "->" and "=>" point at one.
+_RELATION = re.compile(r"(?:[<≤≥±√]|(?<![-=])>)\s*$")
 _LONGEST = 100
 _EXACT = Context(prec=3 * _LONGEST)
 
@@ -25,9 +29,9 @@ _EXACT = Context(prec=3 * _LONGEST)
 def read_number(text: str) -> Decimal | str:
     """The one number in `text`, or the code that says why there is none.
 
-    Thousands may be parted by commas, in groups of three; a unit or currency sign may stand beside the number.
-    Codes: `empty`, `no_number`, `several_numbers`, `malformed_number` (1.234,5; ½; digits of other scripts; over
-    100 digits), `scaled_number` (3만, 3 million).
+    Thousands may be parted by commas, in groups of three; a unit or currency sign may stand beside the
+    number. Codes: `empty`, `no_number`, `several_numbers`, `scaled_number` (3만, 3 million) and
+    `malformed_number` (1.234,5; A4; <5; ½; digits of other scripts; over 100 characters).
 
     >>> read_number("It costs $12,000.50.")
     Decimal('12000.50')
@@ -39,32 +43,30 @@ def read_number(text: str) -> Decimal | str:
         return "empty"
     if any(not ch.isascii() and unicodedata.category(ch) in {"Nd", "Nl", "No"} for ch in shown):
         return "malformed_number"
-    runs = list(_RUN.finditer(shown))
+    runs = [run for run in _RUN.finditer(shown) if run.group().strip(".,")]
     if not runs:
         return "no_number"
     if len(runs) > 1:
         return "several_numbers"
-    run = runs[0]
-    digits = run.group().rstrip(".,")
-    end = run.start() + len(digits)
-    if len(digits) > _LONGEST or not _NUMBER.fullmatch(digits):
+    digits = runs[0].group().rstrip(".,").lstrip(",")
+    start = runs[0].end() - len(runs[0].group().lstrip(","))
+    before = shown[:start]
+    glued = before[-1:].isascii() and (before[-1:].isalnum() or before[-1:] == "_")
+    if len(digits) > _LONGEST or not _NUMBER.fullmatch(digits) or glued or _RELATION.search(before):
         return "malformed_number"
-    if _SCALE.match(shown, end):
+    if _SCALE.match(shown, start + len(digits)):
         return "scaled_number"
-    negative = _minus_before(shown, run.start())
     value = Decimal(digits.replace(",", ""))
-    return value.copy_negate() if negative else value
+    return value.copy_negate() if _ends_in_minus(before) else value
 
 
-def _minus_before(text: str, at: int) -> bool:
-    """Whether a minus sign stands before the number, with at most a currency sign or a blank between."""
-    before = text[:at].rstrip()
+def _ends_in_minus(before: str) -> bool:
+    """Whether a minus sign stands at the end, with at most a blank or a currency sign after it."""
+    before = before.rstrip()
     if before and unicodedata.category(before[-1]) == "Sc":
         before = before[:-1].rstrip()
-    if not before or before[-1] not in "-−":
-        return False
-    # "range-5" and "A-5": a hyphen that joins is not a sign.
-    return len(before) == 1 or not before[-2].isalnum()
+    # "range-5": a hyphen that joins two words is not a sign, nor is the dash of "Answer - 5".
+    return before[-1:] in {"-", "−"} and not before[:-1].rstrip()[-1:].isalnum()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Number:
         if isinstance(given, str):
             return Grade.contract_fail(given)
         if isinstance(wanted, str):
-            raise ValueError(f"The `reference` parameter of `Number.grade` must hold one number. Got {reference!r}.")
+            raise ValueError(f"The `reference` parameter must hold one number. Got {reference!r} instead.")
         apart = _EXACT.abs(_EXACT.subtract(given, wanted))
         return Grade.ok() if apart <= self.tolerance else Grade.wrong()
 

@@ -30,8 +30,8 @@ class Label(NamedTuple):
 def parse_check(spec: object) -> Check:
     """The check that `spec` asks for, e.g. `{"kind": "choice", "options": ["yes", "no"]}`.
 
-    Raises `InputError` with every fault of the spec; the faults name a field and no place, which the reader of the
-    file adds.
+    Raises `InputError` with every fault of the spec; the faults name a field and no place, which the reader of
+    the file adds.
     """
     if not isinstance(spec, Mapping):
         raise InputError(
@@ -75,7 +75,7 @@ def grade_reply(
     tags: Sequence[tuple[str, str]] = THINK_TAGS,
     reasoning: str | None = None,
 ) -> Grade:
-    """The grade of a whole reply: reasoning is taken off first, and a reply that is all reasoning has no answer."""
+    """The grade of a whole reply: reasoning is taken off first; a reply that is all reasoning has no answer."""
     answer = final_text(reply, tags=tags, reasoning=reasoning)
     if answer is None:
         return Grade.no_final_answer("only_reasoning")
@@ -96,8 +96,8 @@ def _choice(spec: Mapping[str, object]) -> Check:
     if len(words) < 2 or len(set(words)) < len(words) or "" in words:
         raise InputError(
             Fault(
-                f"{visible(options)} are not two or more options that differ in more than case and punctuation",
-                "list options that can be told apart",
+                f"{visible(options)} cannot be told apart when case and punctuation are ignored, or are too few",
+                "list two or more options that differ in their words",
                 field="check.options",
             )
         )
@@ -113,9 +113,7 @@ def _number(spec: Mapping[str, object]) -> Check:
     except InvalidOperation:
         tolerance = Decimal("NaN")
     if not tolerance.is_finite() or tolerance < 0:
-        raise InputError(
-            Fault(f"is {visible(given)!r}", "write a number of 0 or more", field="check.tolerance")
-        )
+        raise InputError(Fault(f"is {visible(given)!r}", "write a number of 0 or more", field="check.tolerance"))
     return Number(tolerance)
 
 
@@ -123,7 +121,7 @@ def _json(spec: Mapping[str, object]) -> Check:
     fields = spec.get("fields")
     if not isinstance(fields, Mapping) or not fields:
         raise InputError(
-            Fault(f"is {visible(fields)!r}", 'write an object such as {"amount": "number"}', field="check.fields")
+            Fault(f"is {visible(fields)!r}", 'write an object such as {"sum": "number"}', field="check.fields")
         )
     faults, types = [], {}
     for name, kind in fields.items():
@@ -154,14 +152,14 @@ def _boolean(spec: Mapping[str, object]) -> Check:
 def _texts(spec: Mapping[str, object], name: str) -> tuple[str, ...]:
     values = spec.get(name)
     if not isinstance(values, list | tuple) or not values or not all(isinstance(v, str) for v in values):
-        raise InputError(
-            Fault(f"is {visible(values)!r}", "write a list of texts, quoted where needed", field=f"check.{name}")
-        )
+        fix = "write a list of texts, quoted where needed"
+        raise InputError(Fault(f"is {visible(values)!r}", fix, field=f"check.{name}"))
     return tuple(values)
 
 
 # What builds each kind, and the settings it takes beside `kind`. A new kind is one more line here.
-_BUILDERS: Mapping[CheckKind, tuple[Callable[[Mapping[str, object]], Check], tuple[str, ...]]] = MappingProxyType(
+_Builder = Callable[[Mapping[str, object]], Check]
+_BUILDERS: Mapping[CheckKind, tuple[_Builder, tuple[str, ...]]] = MappingProxyType(
     {
         CheckKind.EXACT: (_exact, ()),
         CheckKind.CHOICE: (_choice, ("options",)),

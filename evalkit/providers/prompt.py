@@ -1,7 +1,7 @@
 """Prompt templates: a text with `{name}` placeholders, filled once and never rendered.
 
-What is put in is data. It is not looked at, so braces, template marks and format codes in it reach the provider byte
-for byte, and a placeholder's name inside it stays text.
+What is put in is data. It is not looked at, so braces, template marks and format codes in it reach the
+provider byte for byte, and a placeholder's name inside it stays text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SPACED = re.compile(rf"\{{+[ \t]*(?P<name>{_NAME})[ \t]*\}}+")
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
-    """A parsed template: `parts` alternates between literal text (even places) and placeholder names (odd places)."""
+    """A parsed template: `parts` holds literal text at even places and placeholder names at odd ones."""
 
     parts: tuple[str, ...]
 
@@ -34,8 +34,8 @@ class PromptTemplate:
     def render(self, values: Mapping[str, str]) -> str:
         """The template with every placeholder replaced by its value, in one pass.
 
-        Raises KeyError with the name where `values` lacks one: a caller's mistake, since `parse_prompt` let through
-        only the names that the caller allows.
+        Raises KeyError with the name where `values` lacks one: a caller's mistake, since `parse_prompt` lets
+        through only the names that the caller allows.
         """
         return "".join(values[part] if place % 2 else part for place, part in enumerate(self.parts))
 

@@ -1,7 +1,7 @@
 """Builds `labels.jsonl` (certifies) and `train.jsonl` (trains the router) from `source/*.jsonl`.
 
-The required tier comes from the written rule alone, which sees the features of an item and never a model's output.
-The same sources give the same bytes. Run: `python labelsets/helpdesk/build.py`.
+The required tier comes from the written rule alone, which sees the features of an item and never a model's
+output. The same sources give the same bytes. Run: `python labelsets/helpdesk/build.py`.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def required_tier(features: Mapping[str, Any]) -> str:
 def token_room(check: Mapping[str, Any], reference: str) -> int:
     """Tokens that surely hold the longest allowed answer and its end mark.
 
-    A byte-level tokenizer spends at most one token on a byte. The smallest of the recorded models does spend three
-    on a Korean syllable, so a cap set for English would cut right answers; ASCII text costs it at most a token for
-    two characters.
+    A byte-level tokenizer spends at most one token on a byte. The smallest of the recorded models does spend
+    three on a Korean syllable, so a cap set for English would cut right answers; ASCII text costs it at most a
+    token for two characters.
     """
     answers = check.get("options") or [reference]
     return max(
@@ -73,9 +73,7 @@ def read_source(folder: Path) -> list[Row]:
             if item_id in seen:
                 found.append(Fault(f"is also at {seen[item_id]}", "give each item its own id", field="id"))
             seen.setdefault(item_id, f"{path.name}:{line}")
-            faults += [
-                replace(fault, file=path.name, line=line, row=line, id=item_id) for fault in found
-            ]
+            faults += [replace(fault, file=path.name, line=line, row=line, id=item_id) for fault in found]
             rows.append(row)
     if faults:
         raise InputError(faults)
@@ -107,7 +105,7 @@ def _row_faults(row: Row) -> Iterable[Fault]:
 
 
 def training_groups(rows: Iterable[Row]) -> frozenset[str]:
-    """The groups that train the router: one in three of each stratum of language and category, by seeded hash."""
+    """The groups that train the router: a third of each stratum of language and category, by seeded hash."""
     members: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         members[_group(row)].append(row)
@@ -119,7 +117,8 @@ def training_groups(rows: Iterable[Row]) -> frozenset[str]:
     chosen: set[str] = set()
     for groups in strata.values():
         groups.sort(key=lambda group: hashlib.sha256(f"{SPLIT_SEED}:{group}".encode()).hexdigest())
-        chosen.update(groups[: (2 * len(groups) + TRAIN_SHARE) // (2 * TRAIN_SHARE)])  # rounded to the nearest
+        nearest = (2 * len(groups) + TRAIN_SHARE) // (2 * TRAIN_SHARE)
+        chosen.update(groups[:nearest])
     return frozenset(chosen)
 
 
@@ -130,11 +129,10 @@ def _group(row: Row) -> str:
 def build(rows: list[Row]) -> dict[str, list[Row]]:
     """Label rows by file name; each row's weight is its class's traffic share over its share of that file."""
     train = training_groups(rows)
-    files = {
-        "labels.jsonl": [row for row in rows if _group(row) not in train],
-        "train.jsonl": [row for row in rows if _group(row) in train],
+    return {
+        "labels.jsonl": _label_rows([row for row in rows if _group(row) not in train], "certify"),
+        "train.jsonl": _label_rows([row for row in rows if _group(row) in train], "train"),
     }
-    return {name: _label_rows(part, "train" if name == "train.jsonl" else "certify") for name, part in files.items()}
 
 
 def _label_rows(rows: list[Row], split: str) -> list[Row]:

@@ -1,6 +1,6 @@
 """Records the replies of the three real models to every item, one call at a time, on this machine.
 
-    python labelsets/helpdesk/record.py --models DIR [--tiers cheap,mid,top] [--threads 2] [--slots 1]
+    python labelsets/helpdesk/record.py --models DIR [--tiers cheap,mid,top] [--threads 1] [--slots 1]
 
 DIR holds the GGUF files that `MODELS` names; each is checked against its sha256. A llama.cpp server (xllamacpp) is
 started on a loopback port and called through LiteLLM. Every reply is appended to `recordings/<tier>.jsonl` and
@@ -251,10 +251,12 @@ def run_header(tier: str, system: str, threads: int, slots: int) -> Row:
 
 def main(argv: list[str] | None = None) -> int:
     """Record the tiers asked for, one after the other."""
-    parser = argparse.ArgumentParser(description="Records the models' replies to all items; the same command resumes.")
+    parser = argparse.ArgumentParser(
+        description="Records the models' replies to all items; the same command resumes."
+    )
     parser.add_argument("--models", type=Path, required=True, help="folder with the GGUF files")
     parser.add_argument("--tiers", default=",".join(MODELS), help="which tiers, parted by commas")
-    parser.add_argument("--threads", type=int, default=2, help="threads of the server")
+    parser.add_argument("--threads", type=int, default=1, help="threads of the server")
     parser.add_argument("--slots", type=int, default=1, help="calls at a time; more than 1 may change replies")
     options = parser.parse_args(argv)
     tiers = options.tiers.split(",")
@@ -272,12 +274,12 @@ def main(argv: list[str] | None = None) -> int:
             server = start_server(MODELS[tier], options.models, options.threads, options.slots)
             path = HERE / "recordings" / f"{tier}.jsonl"
             run = run_header(tier, system, options.threads, options.slots)
-            failed += asyncio.run(
-                record(server.listening_address, tier, items, system, path, options.slots, run)
-            )
+            failed += asyncio.run(record(server.listening_address, tier, items, system, path, options.slots, run))
             del server
         if failed:
-            raise Incomplete(f"{failed} calls failed; their failures are recorded. The same command tries them again.")
+            raise Incomplete(
+                f"{failed} calls failed; their failures are recorded. The same command tries them again."
+            )
     except (InputError, Incomplete) as error:
         print(error, file=sys.stderr)
         return error.exit_code
