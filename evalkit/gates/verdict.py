@@ -1,0 +1,88 @@
+"""The verdict rule: one decision from gates and stop rules, and its exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from evalkit.gates.gate import Gate, Status, StopRule
+
+__all__ = ["Decision", "Verdict", "decide", "exit_code"]
+
+
+class Decision(StrEnum):
+    """The three verdicts."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    INSUFFICIENT_EVIDENCE = "insufficient_evidence"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """reasons: what led to the decision, weightiest first. uncertified: risk classes without a certificate."""
+
+    decision: Decision
+    reasons: tuple[str, ...]
+    uncertified: tuple[str, ...]
+    headline: str
+    next_step: str
+
+
+_REJECTING = {Status.VIOLATED, Status.INFEASIBLE}
+_OPEN = {Status.INSUFFICIENT, Status.NOT_STATABLE}
+
+
+def decide(
+    gates: Sequence[Gate], stop_rules: Sequence[StopRule], *, uncertified: Sequence[str], has_selection: bool
+) -> Verdict:
+    """Reject if a gate is violated or infeasible or a rejecting stop rule is triggered; else insufficient evidence
+    if a gate is open, a stop rule could not be worked out or asks for evidence, or nothing could be selected;
+    else approve.
+
+    Approval needs every gate certified or, by the study's own policy, inside its limit on the estimate; the
+    headline then names what is not certified. An empty list of gates approves nothing.
+    """
+    rejecting = [g.message for g in gates if g.status in _REJECTING]
+    rejecting += [r.detail for r in stop_rules if r.applies and r.triggered and r.on_trigger == "reject"]
+    opened = [g.message for g in gates if g.status in _OPEN]
+    opened += [r.detail for r in stop_rules if r.applies and r.triggered and r.on_trigger != "reject"]
+    opened += [r.detail for r in stop_rules if r.applies and r.triggered is None]
+    names = tuple(uncertified)
+    if rejecting:
+        return Verdict(Decision.REJECT, tuple(rejecting + opened), names, "Rejected", _after_reject(gates))
+    if not gates:
+        opened.append("No limit is set, so there is nothing that could be shown to hold")
+    if not opened and not has_selection:
+        opened.append("No operating point could be selected")
+    if opened:
+        return Verdict(
+            Decision.INSUFFICIENT_EVIDENCE, tuple(opened), names, "Insufficient evidence", _after_open(gates)
+        )
+    reasons = [g.message for g in gates]
+    count = len(names)
+    headline = "Approved" if not count else f"Approved with {count} uncertified class{'es' if count > 1 else ''}"
+    if count:
+        headline += f" ({', '.join(names)})"
+    return Verdict(Decision.APPROVE, tuple(reasons), names, headline, "Deploy the selected threshold as printed")
+
+
+def _after_reject(gates: Sequence[Gate]) -> str:
+    broken = [g.label for g in gates if g.status in _REJECTING]
+    if broken:
+        return f"Change the router or the limit of: {', '.join(broken)}; then judge on fresh labels"
+    return "Keep the arm in production; change the router before judging again on fresh labels"
+
+
+def _after_open(gates: Sequence[Gate]) -> str:
+    missing = [(g.missing_n, g) for g in gates if g.status in _OPEN and g.missing_n]
+    if missing:
+        parts = [f"{g.label}: {count:,} more {g.n_is}" for count, g in missing]
+        return "Label more: " + "; ".join(parts)
+    return "See the open gates: more labels alone will not settle them"
+
+
+def exit_code(decision: Decision) -> int:
+    """0 approve, 1 reject, 3 insufficient evidence."""
+    return {Decision.APPROVE: 0, Decision.REJECT: 1, Decision.INSUFFICIENT_EVIDENCE: 3}[decision]
