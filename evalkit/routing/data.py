@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ def rescaled(weight: Floats) -> Floats:
     total = float(weight.sum())
     if not total > 0:
         raise ValueError("The `weight` parameter of `rescaled` must have a positive sum. Got 0 instead.")
+    if np.ptp(weight) == 0:
+        return np.ones(len(weight))
     return np.asarray(weight * (len(weight) / total), dtype=np.float64)
 
 
@@ -76,6 +79,31 @@ class RoutingData:
     def needs(self) -> NDArray[np.bool_]:
         """(N,) the required tier is above the cheapest."""
         return np.asarray((self.required > 0) & (self.required < self.k))
+
+    def subset(self, mask: NDArray[np.bool_]) -> RoutingData:
+        """The items of `mask`, with their weights rescaled to mean 1; `direction` is dropped."""
+
+        def cut(array: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if array is None else array[mask]
+
+        return replace(
+            self,
+            required=self.required[mask],
+            risk=self.risk[mask],
+            weight=rescaled(self.weight[mask]),
+            demand=cut(self.demand),
+            tier_cost_usd=cut(self.tier_cost_usd),
+            passed=cut(self.passed),
+            answered=cut(self.answered),
+            contract_failed=cut(self.contract_failed),
+            task_s=cut(self.task_s),
+            replied=cut(self.replied),
+            sampled=cut(self.sampled),
+            verifier_usd=cut(self.verifier_usd),
+            group=cut(self.group),
+            category=cut(self.category),
+            direction=None,
+        )
 
 
 @dataclass(frozen=True)
