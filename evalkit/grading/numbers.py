@@ -31,7 +31,7 @@ def read_number(text: str) -> Decimal | str:
 
     Thousands may be parted by commas, in groups of three; a unit or currency sign may stand beside the
     number. Codes: `empty`, `no_number`, `several_numbers`, `scaled_number` (3만, 3 million) and
-    `malformed_number` (1.234,5; A4; <5; ½; digits of other scripts; over 100 characters).
+    `malformed_number` (1.234,5; A4; <5; - 5; ½; digits of other scripts; over 100 characters).
 
     >>> read_number("It costs $12,000.50.")
     Decimal('12000.50')
@@ -56,17 +56,22 @@ def read_number(text: str) -> Decimal | str:
         return "malformed_number"
     if _SCALE.match(shown, start + len(digits)):
         return "scaled_number"
+    negative = _is_negative(before)
+    if negative is None:
+        return "malformed_number"
     value = Decimal(digits.replace(",", ""))
-    return value.copy_negate() if _ends_in_minus(before) else value
+    return value.copy_negate() if negative else value
 
 
-def _ends_in_minus(before: str) -> bool:
-    """Whether a minus sign stands at the end, with at most a blank or a currency sign after it."""
-    before = before.rstrip()
-    if before and unicodedata.category(before[-1]) == "Sc":
-        before = before[:-1].rstrip()
-    # "range-5": a hyphen that joins two words is not a sign, nor is the dash of "Answer - 5".
-    return before[-1:] in {"-", "−"} and not before[:-1].rstrip()[-1:].isalnum()
+def _is_negative(before: str) -> bool | None:
+    """Whether the text before a number ends in a minus sign; None where it may be a dash, bullet or hyphen."""
+    head = before.rstrip()
+    if head and unicodedata.category(head[-1]) == "Sc":
+        before = head = head[:-1]
+    if head[-1:] not in {"-", "−", "–"}:
+        return False
+    is_sign = before[-1:] in {"-", "−"} and not (before[-2:-1].isalnum() or before[-2:-1] in {"-", "−"})
+    return True if is_sign else None
 
 
 @dataclass(frozen=True, slots=True)
