@@ -125,7 +125,7 @@ def shares_along(measures: ItemMeasures, levels: Floats, sweep: Sweep) -> Shares
         total = sweep.cumulative(increments(values * w), float((values[:, 0] * data.weight).sum()))
         if np.ptp(data.weight) == 0:
             total = np.ceil(total - 1e-9)  # item failure means of several samples, rounded against the router
-        return np.clip(total / n, 0.0, 1.0)
+        return np.clip(total / n, 0.0, 1.0) + 0.0  # no -0.0
 
     failing = None if data.passed is None else share(1.0 - data.passed)
     up = np.zeros((data.n, data.k))

@@ -54,8 +54,9 @@ def cross_fitted_tiers(
         highest = np.inf
         for bound in certificate.classes:
             level, _ = class_units(train.data, part, bound.risk)
-            held_back = bound.tolerance.failures_allowed * bound.units / max(bound.tolerance.n, 1e-300)
-            matched = _matched(level, bound.tolerance.threshold, held_back, bound.units, chance)
+            units = bound.units
+            held_back = bound.tolerance.failures_allowed * units / max(bound.tolerance.n, 1e-300)
+            matched = _matched(level, bound.tolerance.threshold, held_back, units, chance)
             highest = min(highest, matched)
         allowed = sweep.levels <= highest
         if highest == np.inf:

@@ -290,8 +290,8 @@ def _cost_side(
         )
         return gate.of(Status.INSUFFICIENT, text, missing_n=more, figures=figures)
     text = f"{label}: {seen} (limit {_percent(limit)})"
-    if evidence.selected or level <= evidence.certificate.highest:
-        return gate.of(Status.CERTIFIED, text, figures=figures)
+    if evidence.selected or level <= evidence.certificate.highest or evidence.certificate.highest == -np.inf:
+        return gate.of(Status.CERTIFIED, text, figures=figures)  # where the other side is open, it is named there
     if evidence.feasible:
         text = (
             f"{label}: a limit of {_percent(limit)} and those on under-routing and quality are not certified "

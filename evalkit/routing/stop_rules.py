@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalkit.gates import StopRule
-from evalkit.routing.baselines import Baseline
 from evalkit.routing.certify import request_n
 from evalkit.routing.data import Floats, RoutingData, Settings
 from evalkit.statistics.bounds import lower_bound
@@ -36,20 +35,19 @@ def stop_rules_of(
     ranked: Separation | None,
     escalated: NDArray[np.bool_] | None,
     router_total_usd: Floats | None,
-    baselines: dict[str, Baseline],
-    admissible: tuple[str, ...],
+    arm_totals_usd: dict[str, Floats],
 ) -> list[StopRule]:
     """All stop rules at the judged, selected or candidate point.
 
     escalated (N,): items above the cheapest tier there; None without such a point. router_total_usd (N,):
-    expected total per item, cross-fitted where the threshold was searched. admissible: the fixed arms that keep
-    the limits on under-routing and quality, against the best of which the gain is measured.
+    expected total per item, cross-fitted where the threshold was searched; None where unknown. arm_totals_usd:
+    the same of the fixed arms that keep the limits on under-routing and quality; the gain is over the best.
     """
     return [
         _separates(data, ranked),
         _overlap(data, settings),
         _near_total(data, settings, escalated),
-        _gain(data, settings, router_total_usd, baselines, admissible),
+        _gain(data, settings, router_total_usd, arm_totals_usd),
     ]
 
 
@@ -71,7 +69,8 @@ def _separates(data: RoutingData, ranked: Separation | None) -> StopRule:
     if ranked.auc == 1.0:
         return StopRule(name, False, f"The score separates: {seen}", "insufficient_evidence")
     if upper < 0.5 or ranked.auc == 0.0:
-        detail = f"The scores rank in the opposite order ({seen}): the direction looks reversed; check router.higher_means"
+        detail = f"The scores rank in the opposite order ({seen}): the direction looks reversed; "
+            "check router.higher_means"
         return StopRule(name, True, detail, "insufficient_evidence")
     if lower <= 0.5:
         return StopRule(name, True, f"The router is not shown to separate: {seen}", "insufficient_evidence")
@@ -112,23 +111,15 @@ def _gain(
     data: RoutingData,
     settings: Settings,
     router_total_usd: Floats | None,
-    baselines: dict[str, Baseline],
-    admissible: tuple[str, ...],
+    arms: dict[str, Floats],
 ) -> StopRule:
     name = "no_gain_over_best_fixed_arm"
-    arms = {
-        arm: baselines[arm].expected_total_usd
-        for arm in admissible
-        if baselines[arm].expected_total_usd is not None
-    }
     if router_total_usd is None or not arms:
         detail = "Gain over the best fixed arm: cannot be worked out without a point and known costs"
         return StopRule(name, None, detail)
-    means = {arm: float((t * data.weight).sum()) for arm, t in arms.items() if t is not None}
+    means = {arm: float((t * data.weight).sum()) for arm, t in arms.items()}
     best = min(means, key=lambda arm: means[arm])
-    against = arms[best]
-    assert against is not None
-    gain = paired_difference(against - router_total_usd, data.weight, data.group, settings.confidence)
+    gain = paired_difference(arms[best] - router_total_usd, data.weight, data.group, settings.confidence)
     if gain.lower is None or gain.mean is None or gain.upper is None:
         return StopRule(name, None, "Gain over the best fixed arm: too few items")
     seen = (
