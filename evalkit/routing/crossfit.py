@@ -80,7 +80,7 @@ def cross_fitted_tiers(
 
 
 def _matched(levels: Floats, threshold: float, k: float, n: int, chance: np.random.Generator) -> float:
-    """The threshold at the rank that matches rank k + 1 of n among these levels, randomised between whole ranks."""
+    """The threshold at the rank that matches rank k + 1 of n among these levels, randomised between ranks."""
     if threshold in (np.inf, -np.inf):
         return threshold
     rank = (k + 1.0) * (len(levels) + 1.0) / (n + 1.0)

@@ -69,8 +69,10 @@ def _separates(data: RoutingData, ranked: Separation | None) -> StopRule:
     if ranked.auc == 1.0:
         return StopRule(name, False, f"The score separates: {seen}", "insufficient_evidence")
     if upper < 0.5 or ranked.auc == 0.0:
-        detail = f"The scores rank in the opposite order ({seen}): the direction looks reversed; "
+        detail = (
+            f"The scores rank in the opposite order ({seen}): the direction looks reversed; "
             "check router.higher_means"
+        )
         return StopRule(name, True, detail, "insufficient_evidence")
     if lower <= 0.5:
         return StopRule(name, True, f"The router is not shown to separate: {seen}", "insufficient_evidence")
