@@ -29,11 +29,11 @@ _SECRET_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,15}://)[^\s/@?#:\"'<>]*:[^\s/@\"'<>]*@"),
         rf"\1{HIDDEN}@",
     ),
-    # secrets by their name: `x-api-key: ...`, `"api_key": "..."`, `password=...`; not a reference to a variable
+    # secrets by their name: `x-api-key: ...`, `"api_key": "..."`, `password=...`, no reference
     (
         re.compile(
             rf"(?i)(?<![a-z0-9])({_SECRET_NAMES})([\"']?\s*[:=]\s*[\"']?)(?:(?:bearer|basic|token)\s+)?"
-            r"(?!\[hidden\]|\$|os\.environ|env:)[^\s\"',;&)\]}]{4,}"
+            r"(?!\[hidden\]|\$|os\.environ|env:|(?:null|none|true|false)\b)[^\s\"',;&)\]}]{4,}"
         ),
         rf"\1\2{HIDDEN}",
     ),
@@ -54,9 +54,7 @@ _SECRET_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
         HIDDEN,
     ),
     (
-        re.compile(
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
-        ),
+        re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
         HIDDEN,
     ),
 )
@@ -76,18 +74,21 @@ def redact(text: str) -> str:
 def visible(value: object, limit: int = 120) -> str:
     """`value` as one line of text that is safe to print.
 
-    Control, format and line-separator characters are written as escapes, so that text from a file can neither
-    move the cursor, nor reorder the line, nor break it; longer text is cut with a mark and its full length.
+    Credentials are hidden first (`redact`), so that no half of one is left. Control, format and line-separator
+    characters are written as escapes, so that text from a file can neither move the cursor, nor reorder the line,
+    nor break it; longer text is cut with a mark and its full length.
     """
     text = str(value)
     full = len(text)
+    # What stands far behind the limit is never shown, so it is not searched either.
+    text = redact(text[: limit + 4096])
     cut = text[:limit]
     parts = [
         ch if unicodedata.category(ch) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} else _escape(ch)
         for ch in cut
     ]
     shown = "".join(parts)
-    return shown if full <= limit else f"{shown}… ({full:,} characters)"
+    return shown if len(text) <= limit and full <= limit + 4096 else f"{shown}… ({full:,} characters)"
 
 
 def _escape(ch: str) -> str:
@@ -127,7 +128,8 @@ class Fault:
         if self.field is not None:
             where.append(f"field {visible(self.field)}")
         head = place + (", ".join(where) + ": " if where else "")
-        return redact(f"{head}{self.what.rstrip('.')}. Fix: {self.fix.rstrip('.')}.")
+        # Each part by itself: a field called `api_key` is no secret, nor is the word behind its colon.
+        return f"{head}{redact(self.what).rstrip('.')}. Fix: {redact(self.fix).rstrip('.')}."
 
 
 class EvalkitError(Exception):
