@@ -1,0 +1,58 @@
+"""The fingerprint of a study: a hash of what it says, with every default filled in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from evalkit.study.models import RoutingStudy, Source
+
+__all__ = ["study_fingerprint"]
+
+_NOT_CONTENT = {"path", "base", "fingerprint", "notices"}
+
+
+def study_fingerprint(study: RoutingStudy) -> str:
+    """sha256 as 64 hex digits.
+
+    Comments, order of keys, number forms (0.05, 0.050) and the folder do not change it; the order of tiers and
+    risk classes does. Secrets are dropped before, so they have no influence.
+    """
+    content = {item.name: getattr(study, item.name) for item in fields(study) if item.name not in _NOT_CONTENT}
+    content["prices"] = _relative(study.prices, study.base)
+    content["rubric"] = _relative(study.rubric, study.base)
+    content["risk"] = [[name, risk] for name, risk in study.risk.items()]
+    text = json.dumps(
+        ["evalkit.study/1", _canonical(content)],
+        ensure_ascii=True,
+        sort_keys=True,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _relative(path: Path | None, base: Path) -> str | None:
+    if path is None:
+        return None
+    return path.relative_to(base).as_posix() if path.is_relative_to(base) else path.as_posix()
+
+
+def _canonical(value: object) -> object:
+    if isinstance(value, Source):
+        return {"written": value.written, "columns": dict(value.columns), "encoding": value.encoding}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _canonical(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _canonical(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(item) for item in value]
+    if isinstance(value, Decimal):
+        return format(value.normalize() if value else Decimal(0), "f")
+    if isinstance(value, float) and value == 0:
+        return 0.0
+    return value

@@ -1,0 +1,287 @@
+"""The sections of a routing study, each read for itself; what concerns several of them is in `checks`."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar, cast
+
+from evalkit.errors import visible
+from evalkit.study import nodes
+from evalkit.study.fields import Section, clean_name, shown
+from evalkit.study.models import (
+    Direction,
+    GateOn,
+    Limits,
+    MissingScores,
+    Policy,
+    Risk,
+    Router,
+    Tier,
+    TrainedOn,
+)
+from evalkit.study.names import SECTIONS, elsewhere
+from evalkit.study.nodes import Node, Scalar, join_path
+from evalkit.study.sources import read_source
+
+__all__ = ["Read", "read_limits", "read_name", "read_risk", "read_router", "read_tiers"]
+
+T = TypeVar("T")
+
+
+class Read(NamedTuple, Generic[T]):
+    """A section's value together with its place in the file, for checks over several sections."""
+
+    value: T
+    section: Section
+
+
+MAX_TIERS = 100
+_RESERVED = {"unsolvable"}
+_KINDS = ("rules", "classifier", "semantic", "python")
+_ROUTER_FIX = "write a router section: scores, higher_means, trained_on and cost_usd, or decisions and cost_usd"
+
+
+def read_name(top: Section) -> str | None:
+    """The name of the study, which also names its folder of reports."""
+    name = top.text("study", missing="write study: and a short name, such as support-routing")
+    if name is None:
+        return None
+    problem = clean_name(name)
+    if problem is None and not all(ch.isalnum() or ch in "-_. " for ch in name):
+        problem = f'"{visible(name, 60)}" holds signs that no folder name should have'
+    if problem is None and (name.startswith(".") or name.endswith(".")):
+        problem = f'"{visible(name, 60)}" starts or ends with a point'
+    if problem is not None:
+        top.fault("study", problem, "use letters, digits, - and _; the name is the folder of the reports too")
+        return None
+    return name
+
+
+def read_tiers(top: Section) -> tuple[Tier, ...]:
+    """At least two tiers, least capable first."""
+    node = top.get("tiers", missing="list two tiers or more, least capable first: - {name: cheap, model: ...}")
+    if node is None:
+        return ()
+    if not isinstance(node, nodes.Sequence):
+        top.fault(
+            "tiers", f"is {shown(node)}, not a list", "write - {name: cheap, model: ...}, a line for each tier"
+        )
+        return ()
+    tiers: list[Tier] = []
+    lines: dict[str, int] = {}
+    for index, item in enumerate(node.items):
+        path = join_path("tiers", index)
+        if not isinstance(item, nodes.Mapping):
+            like = item.text if isinstance(item, Scalar) and item.text else "cheap"
+            top.report.add(
+                item.line, path, f"is {shown(item)}, not a mapping", f"write {{name: {visible(like, 60)}}}"
+            )
+            continue
+        tier = _tier(Section(top.report, item, path, SECTIONS["tiers[]"], lambda key: elsewhere("tiers[]", key)))
+        if tier is None:
+            continue
+        if tier.name in lines:
+            what = f'"{visible(tier.name, 60)}" names a tier on line {lines[tier.name]} already'
+            top.report.add(item.line, f"{path}.name", what, "give every tier its own name")
+            continue
+        lines[tier.name] = item.line
+        tiers.append(tier)
+    if not 2 <= len(node.items) <= MAX_TIERS:
+        fix = f"list 2 to {MAX_TIERS} tiers, least capable first"
+        top.fault("tiers", f"has {len(node.items)} entries", fix)
+    return tuple(tiers)
+
+
+def _tier(section: Section) -> Tier | None:
+    name = section.text("name", missing="write name: and the tier's name")
+    model = section.text("model")
+    cost = section.decimal("cost_usd")
+    params = _params(section)
+    if name is None:
+        return None
+    problem = clean_name(name)
+    if problem is None and name in _RESERVED:
+        problem = f'"{name}" is the label of items that no tier can solve'
+    if problem is not None:
+        section.fault("name", problem, "give the tier another name")
+        return None
+    return Tier(name=name, model=model, params=params, cost_usd=cost)
+
+
+def _params(section: Section) -> Mapping[str, object]:
+    node = section.get("params")
+    if node is None:
+        return {}
+    if not isinstance(node, nodes.Mapping):
+        section.fault("params", f"is {shown(node)}, not a mapping", "write {max_tokens: 400, ...}")
+        return {}
+    return cast("dict[str, object]", _floats(nodes.plain(node)))
+
+
+def _floats(value: object) -> object:
+    """Parameters go to a provider as JSON, so decimals become floats."""
+    if isinstance(value, dict):
+        return {key: _floats(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_floats(item) for item in value]
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def read_router(top: Section, base: Path) -> Read[Router] | None:
+    """The router section. None where it is missing or has no usable cost."""
+    node = top.get("router", missing=_ROUTER_FIX)
+    if node is None:
+        return None
+    if not isinstance(node, nodes.Mapping):
+        top.fault("router", f"is {shown(node)}, not a mapping", _ROUTER_FIX)
+        return None
+    section = Section(top.report, node, "router", SECTIONS["router"], lambda key: elsewhere("router", key))
+    policy = section.choice("policy", ("direct", "cascade", "both"))
+    scores = read_source(section, "scores", base)
+    decisions = read_source(section, "decisions", base)
+    kind = section.choice("kind", _KINDS)
+    if kind is not None:
+        section.fault(
+            "kind", f"{kind} routers cannot be run here", "score the items, and name the file under scores"
+        )
+    given = [key for key in ("scores", "decisions") if section.has(key)]
+    if len(given) == 2:
+        section.fault(
+            "decisions", "stands beside scores", "keep one: scores to judge a score, decisions to judge a policy"
+        )
+    elif not given and kind is None:
+        section.fault(
+            "scores", "is required where there are no decisions", "name the file of scores, or of decisions"
+        )
+    scored = given == ["scores"]
+    higher_means = section.choice(
+        "higher_means",
+        ("needs_stronger", "cheap_is_enough"),
+        missing=(
+            "write needs_stronger (a high score asks for a stronger tier) or cheap_is_enough; it is never guessed"
+            if scored
+            else None
+        ),
+    )
+    trained_on = section.choice(
+        "trained_on",
+        ("other_items", "cross_fitted", "these_items", "untrained"),
+        missing="write other_items, cross_fitted, these_items or untrained" if scored else None,
+    )
+    if given == ["decisions"]:
+        for key in ("thresholds", "higher_means", "missing_scores", "probability"):
+            if section.has(key):
+                section.fault(key, "means nothing for decisions", "delete it")
+        if policy == "both":
+            section.fault("policy", "is both, and decisions come from one policy", "write direct or cascade")
+    cost = section.decimal("cost_usd", missing="write the USD a request costs to route; write 0 if it is free")
+    seconds = section.number("seconds")
+    missing_scores = section.choice("missing_scores", ("escalate", "cheapest"))
+    probability = section.flag("probability")
+    thresholds = _thresholds(section)
+    routers = section.integer("routers", low=1, high=10_000)
+    if cost is None:
+        return None
+    router = Router(
+        cost_usd=cost,
+        policy=cast(Policy, policy or "direct"),
+        scores=scores,
+        higher_means=cast("Direction | None", higher_means),
+        trained_on=cast("TrainedOn | None", trained_on),
+        seconds=seconds,
+        thresholds=thresholds,
+        decisions=decisions,
+        missing_scores=cast("MissingScores | None", missing_scores),
+        probability=bool(probability),
+        routers=1 if routers is None else routers,
+    )
+    return Read(router, section)
+
+
+def _thresholds(section: Section) -> tuple[float, ...] | None:
+    node = section.get("thresholds")
+    if node is None:
+        return None
+    if not isinstance(node, nodes.Sequence):
+        section.fault("thresholds", f"is {shown(node)}, not a list", _list_fix(node))
+        return None
+    numbers = [
+        section.number_of(item, item.line, join_path(section.where("thresholds"), index))
+        for index, item in enumerate(node.items)
+    ]
+    if not numbers:
+        section.fault(
+            "thresholds", "is an empty list", "write the thresholds, or leave the key out to search for them"
+        )
+    values = [float(number) for number in numbers if number is not None]
+    return tuple(values) if numbers and len(values) == len(numbers) else None
+
+
+def _list_fix(node: Node) -> str:
+    return f"write [{visible(node.text, 60)}]" if isinstance(node, Scalar) else "write a list of numbers"
+
+
+def read_risk(top: Section) -> dict[str, Read[Risk]]:
+    """The risk classes in declared order."""
+    like = "{under_route_loss: 1.0, max_under_route: 0.05}"
+    node = top.get("risk", missing=f"write risk: and, for each class, {like}")
+    if node is None:
+        return {}
+    if not isinstance(node, nodes.Mapping) or not node.entries:
+        top.fault("risk", f"is {shown(node)} without classes", f"write a line for each class, such as low: {like}")
+        return {}
+    classes: dict[str, Read[Risk]] = {}
+    for name, entry in node.entries.items():
+        path = join_path("risk", name)
+        problem = clean_name(name)
+        if problem is not None:
+            top.report.add(entry.line, path, problem, "give the class another name")
+            continue
+        if not isinstance(entry.node, nodes.Mapping):
+            top.report.add(entry.line, path, f"is {shown(entry.node)}, not a mapping", f"write {like}")
+            continue
+        keys = SECTIONS["risk.<class>"]
+        section = Section(top.report, entry.node, path, keys, lambda key: elsewhere("risk.<class>", key))
+        risk = _risk(section)
+        if risk is not None:
+            classes[unicodedata.normalize("NFC", name)] = Read(risk, section)
+    return classes
+
+
+def _risk(section: Section) -> Risk | None:
+    loss = section.number(
+        "under_route_loss", missing="write the USD that one under-routed request of the class loses"
+    )
+    limit = section.number("max_under_route", high=1)
+    gate_on = section.choice("gate_on", ("bound", "estimate"))
+    weight = section.number("weight")
+    if gate_on is not None and not section.has("max_under_route"):
+        section.fault("gate_on", "stands without a limit", "write max_under_route, or delete gate_on")
+    if loss is None:
+        return None
+    return Risk(
+        under_route_loss=loss,
+        max_under_route=limit,
+        gate_on=cast(GateOn, gate_on or "bound"),
+        weight=loss if weight is None else weight,
+    )
+
+
+def read_limits(top: Section) -> Limits:
+    """The limits of the whole study."""
+    node = top.get("limits")
+    if node is None:
+        return Limits()
+    if not isinstance(node, nodes.Mapping):
+        top.fault("limits", f"is {shown(node)}, not a mapping", "write {min_pass_rate: 0.85, ...}")
+        return Limits()
+    section = Section(top.report, node, "limits", SECTIONS["limits"], lambda key: elsewhere("limits", key))
+    return Limits(
+        min_pass_rate=section.number("min_pass_rate", high=1),
+        max_cost_per_request=section.number("max_cost_per_request"),
+        p95_task_seconds=section.number("p95_task_seconds"),
+        max_escalation=section.number("max_escalation", high=1),
+    )
