@@ -130,9 +130,22 @@ def append(file: BinaryIO, row: Row) -> None:
     os.fsync(file.fileno())
 
 
-async def call(url: str, alias: str, messages: list[dict[str, str]], max_tokens: int) -> Row:
+def served_name(model: Model) -> str:
+    """What the server calls `model`."""
+    return model.name.partition("/")[2]
+
+
+def connect(url: str) -> Any:
+    """A client of its own for LiteLLM, which else keeps clients beyond the event loop that they belong to."""
+    import openai
+
+    return openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=CALL_LIMIT_S)
+
+
+async def call(client: Any, alias: str, messages: list[dict[str, str]], max_tokens: int) -> Row:
     """One streamed call: reply, finish reason, raw usage and times in seconds, or the error in their place."""
     import litellm
+    import openai
 
     reply: Row = {"reply": None, "finish_reason": None, "usage": None, "served_model": None}
     parts: list[str] = []
@@ -142,7 +155,7 @@ async def call(url: str, alias: str, messages: list[dict[str, str]], max_tokens:
         async with asyncio.timeout(CALL_LIMIT_S):
             stream = await litellm.acompletion(
                 model=f"openai/{alias}",
-                api_base=f"{url}/v1",
+                client=client,
                 api_key="none",
                 messages=messages,
                 max_tokens=max_tokens,
@@ -163,7 +176,7 @@ async def call(url: str, alias: str, messages: list[dict[str, str]], max_tokens:
                         parts.append(choice.delta.content)
                     reply["finish_reason"] = choice.finish_reason or reply["finish_reason"]
                 reply["served_model"] = chunk.model or reply["served_model"]
-    except (TimeoutError, litellm.exceptions.APIError, litellm.exceptions.OpenAIError) as problem:
+    except (TimeoutError, openai.OpenAIError) as problem:  # the base of all that LiteLLM maps
         status = getattr(problem, "status_code", None)
         what = visible(str(problem), 200)
         reply = {"error": {"type": type(problem).__name__, "status_code": status, "message": what}}
@@ -181,28 +194,30 @@ async def record(url: str, tier: str, items: list[Row], system: str, path: Path,
     print(f"{tier}: {len(items) - len(waiting)} recorded, {len(waiting)} to go", file=sys.stderr, flush=True)
     if not waiting:
         return 0
-    alias = model.name.partition("/")[2]
-    await call(url, alias, messages_for({"prompt": "Say ok."}, system), 4)  # The first call is slow: not recorded.
     queue = iter(waiting)
     failed = finished = 0
     started = time.monotonic()
+
+    async def work(client: Any, file: BinaryIO) -> None:
+        nonlocal failed, finished
+        alias = served_name(model)
+        for item in queue:
+            max_tokens = item["metadata"]["max_tokens"]
+            reply = await call(client, alias, messages_for(item, system), max_tokens)
+            head = {"kind": "reply", "run": run["run"], "key": call_key(model, item, system), "id": item["id"]}
+            append(file, head | {"max_tokens": max_tokens} | reply)
+            failed += "error" in reply
+            finished += 1
+            if finished % 20 == 0 or finished == len(waiting):
+                pace = (time.monotonic() - started) / finished
+                print(f"{tier}: {finished}/{len(waiting)}, {pace:.2f} s each", file=sys.stderr, flush=True)
+
     with path.open("ab") as file:
         append(file, run)
-
-        async def work() -> None:
-            nonlocal failed, finished
-            for item in queue:
-                key, max_tokens = call_key(model, item, system), item["metadata"]["max_tokens"]
-                reply = await call(url, alias, messages_for(item, system), max_tokens)
-                head = {"kind": "reply", "run": run["run"], "key": key, "id": item["id"], "max_tokens": max_tokens}
-                append(file, head | reply)
-                failed += "error" in reply
-                finished += 1
-                if finished % 20 == 0 or finished == len(waiting):
-                    pace = (time.monotonic() - started) / finished
-                    print(f"{tier}: {finished}/{len(waiting)}, {pace:.2f} s each", file=sys.stderr, flush=True)
-
-        await asyncio.gather(*(work() for _ in range(slots)))
+        async with connect(url) as client:
+            # The first call is slow: not recorded.
+            await call(client, served_name(model), messages_for({"prompt": "Say ok."}, system), 4)
+            await asyncio.gather(*(work(client, file) for _ in range(slots)))
     return failed
 
 
@@ -221,7 +236,7 @@ def start_server(model: Model, folder: Path, threads: int, slots: int) -> Any:
 
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    params.model_alias = {model.name.partition("/")[2]}
+    params.model_alias = {served_name(model)}
     params.hostnames, params.port = ["127.0.0.1"], 0
     params.n_ctx, params.n_parallel = CONTEXT_TOKENS * slots, slots
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
