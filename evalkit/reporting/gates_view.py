@@ -1,0 +1,197 @@
+"""Gates and stop rules as every output shows them: one wording for page, terminal, Markdown and JUnit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from . import numbers, text
+from .verdict import STATES, WORDS, Result, rule_state
+
+__all__ = ["GateRow", "RuleRow", "Verdict", "gate_rows", "rule_rows", "verdict_view"]
+
+_WORDS: Final = {"pass": "Pass", "open": "Open", "fail": "Fail"}
+_STATUS_WORDS: Final = {
+    "certified": "certified",
+    "estimate": "not certified",
+    "insufficient": "too little evidence",
+    "not_statable": "cannot be stated",
+    "violated": "limit broken",
+    "infeasible": "no threshold meets it",
+}
+_RULES: Final = {
+    "not_shown_to_separate": "The score is not shown to separate",
+    "separation": "The score is not shown to separate",
+    "quality_overlap": "The cheapest tier is not shown to be worse than the strongest",
+    "near_total_escalation": "Nearly everything is escalated",
+    "escalates_everything": "Nearly everything is escalated",
+    "no_gain": "No gain over the best fixed arm",
+    "no_better_than_fixed": "No gain over the best fixed arm",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GateRow:
+    """One gate in words. `state` is pass, open or fail; a pass that is not `certified` must look different."""
+
+    name: str
+    label: str
+    state: str
+    certified: bool
+    word: str
+    status: str
+    limit: str
+    estimate: str
+    counts: str
+    bound: str
+    n: str
+    message: str
+    raw: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """One stop rule in words."""
+
+    name: str
+    label: str
+    state: str
+    word: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict in words, with what it stands on counted."""
+
+    decision: str
+    word: str
+    headline: str
+    reasons: list[str]
+    next_step: str
+    uncertified: list[str]
+    tally: dict[str, int]
+    rules: str
+
+
+def gate_rows(result: Result) -> list[GateRow]:
+    """All gates: what stops a release first, then what is open, then what passes, each in the given order."""
+    rank = {"fail": 0, "open": 1, "pass": 2}
+    rows = [_gate_row(gate) for gate in result.get("gates") or []]
+    return sorted(rows, key=lambda row: rank[row.state])
+
+
+def rule_rows(result: Result) -> list[RuleRow]:
+    """All stop rules in the given order."""
+    rows = []
+    for rule in result.get("stop_rules") or []:
+        state = rule_state(rule)
+        word = "Not triggered" if state == "pass" else "Triggered" if rule.get("triggered") else "Not known"
+        label = _RULES.get(rule["name"]) or text.words(rule["name"]).capitalize()
+        rows.append(RuleRow(text.line(rule["name"]), label, state, word, text.line(rule.get("detail") or "", 400)))
+    return rows
+
+
+def verdict_view(result: Result) -> Verdict:
+    """The verdict; a headline or next step that is missing is filled from what is known."""
+    verdict = result["verdict"]
+    rows = gate_rows(result)
+    rules = rule_rows(result)
+    tally = {state: sum(row.state == state for row in rows) for state in ("fail", "open", "pass")}
+    tally["uncertified"] = sum(row.state == "pass" and not row.certified for row in rows)
+    hit = sum(rule.state != "pass" for rule in rules)
+    headline = (
+        verdict.get("headline")
+        or {
+            "approve": "All gates pass.",
+            "reject": "A limit is broken or a stop rule is triggered.",
+            "insufficient_evidence": "The evidence does not decide every gate.",
+        }[verdict["decision"]]
+    )
+    return Verdict(
+        decision=verdict["decision"],
+        word=WORDS[verdict["decision"]],
+        headline=text.line(headline, 400),
+        reasons=[text.line(reason, 400) for reason in verdict.get("reasons") or []],
+        next_step=text.line(verdict.get("next_step") or "", 400),
+        uncertified=[text.line(name) for name in verdict.get("uncertified") or []],
+        tally=tally,
+        rules=f"{hit} of {len(rules)} stop rules triggered or not known"
+        if rules
+        else "no stop rule could be computed",
+    )
+
+
+def _gate_row(gate: Mapping[str, Any]) -> GateRow:
+    state = STATES[gate["status"]]
+    unit: numbers.Unit = gate.get("unit") or "share"
+    limit = gate["limit"]
+    least = gate.get("limit_is", "max") == "min"
+    bound_key = "lower_bound" if least else "upper_bound"
+    bound = gate.get(bound_key)
+    bound_text = numbers.quantity(bound, unit, limit=limit, reason=_reason(gate, bound_key, "no bound"))
+    n_is = text.line(gate.get("n_is") or "items")
+    k, n = gate.get("k"), gate.get("n")
+    return GateRow(
+        name=text.line(gate["name"]),
+        label=text.line(gate.get("label") or text.words(gate["name"])),
+        state=state,
+        certified=gate["status"] == "certified",
+        word=_WORDS[state],
+        status=_STATUS_WORDS[gate["status"]],
+        limit=("≥ " if least else "≤ ") + numbers.exact(limit, unit),
+        estimate=numbers.quantity(
+            gate.get("observed"), unit, limit=limit, reason=_reason(gate, "observed", "not measured")
+        ),
+        counts="" if k is None or not n else numbers.of(k, n),
+        bound=bound_text if bound is None else ("≥ " if least else "≤ ") + bound_text,
+        n=numbers.na("unknown") if n is None else f"{numbers.count(n)} {n_is}",
+        message=_message(gate, state, n_is),
+        raw=gate,
+    )
+
+
+def _message(gate: Mapping[str, Any], state: str, n_is: str) -> str:
+    """What the row says beside its numbers: how it can be settled, or why its pass is no certificate."""
+    given = text.line(gate.get("message") or "", 400)
+    if gate["status"] == "estimate":
+        return given if given.startswith("NOT CERTIFIED") else _not_certified(gate, given)
+    parts = [given] if given else []
+    if state == "open":
+        missing = gate.get("missing_n")
+        if missing is not None:
+            more = f"about {numbers.count(missing)} more {n_is} at this rate would certify it"
+            if numbers.count(missing) not in given:
+                parts.append(more)
+        elif not given:
+            parts.append(_reason(gate, "missing_n", "how many more would settle it is not known"))
+    return "; ".join(parts)
+
+
+def _not_certified(gate: Mapping[str, Any], given: str) -> str:
+    """The row of a gate that is judged on its estimate, never a certificate."""
+    tail = f" {given}" if given else ""
+    if gate.get("unit", "share") != "share":
+        return f"NOT CERTIFIED (a mean has no exact bound): judged on the estimate.{tail}"
+    limit, k, n = gate["limit"], gate.get("k"), gate.get("n")
+    head, _, risk = gate["name"].partition(":")
+    under = head == "under_route" and risk != ""
+    counted = ""
+    if k is not None and n is not None:
+        things = "" if gate.get("n_is", "items") == "items" else f" {text.line(gate['n_is'])}"
+        counted = f"{numbers.count(k)} of {numbers.count(n)}{things}{' under-routed' if under else ''}, "
+    bound = gate.get("lower_bound" if gate.get("limit_is") == "min" else "upper_bound")
+    name = text.line(risk if under else gate.get("label") or gate["name"])
+    row = (
+        f"NOT CERTIFIED (policy). {name}: {counted}{numbers.percent(gate.get('observed'), limit=limit)}; "
+        f"could be {numbers.percent(bound, limit=limit, reason='no bound')}. "
+        f"Limit {numbers.exact(limit, 'share')}."
+    )
+    if under:
+        row += " A threshold set on the estimate breaks the limit in more than half of studies."
+    return row + tail
+
+
+def _reason(source: Mapping[str, Any], key: str, default: str) -> str:
+    return text.line(source.get(f"{key}_reason") or default)

@@ -1,0 +1,93 @@
+"""A result on the terminal: a short table and the verdict, in 80 columns, plain when piped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .gates_view import gate_rows, rule_rows, verdict_view
+from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
+from .text import line
+from .verdict import Result, checked
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+__all__ = ["render_terminal"]
+
+_STYLES = {"pass": "green", "open": "yellow", "fail": "bold red"}
+_ASCII = str.maketrans({"≤": "<=", "≥": ">=", "−": "-", "…": "...", "·": "-", "↓": "v", "→": "->", "×": "x"})
+
+
+def render_terminal(result: Result, console: Console) -> None:
+    """Print gates, policies, triggered rules and the verdict. Text of data is never read as markup."""
+    from rich.text import Text
+
+    checked(result)
+    plain = not (console.encoding or "ascii").lower().replace("-", "").startswith("utf")
+
+    def words(shown: str, style: str = "") -> Text:
+        if plain:
+            shown = (
+                shown.translate(_ASCII)
+                .encode(console.encoding or "ascii", "backslashreplace")
+                .decode(console.encoding or "ascii")
+            )
+        return Text(shown, style=style, overflow="fold")
+
+    verdict = verdict_view(result)
+    table = _table(("Result", "Gate", "Limit", "Estimate", "Bound", "n"), right={2, 3, 4, 5})
+    for row in gate_rows(result):
+        state = words(
+            row.word if row.certified or row.state != "pass" else f"{row.word}, not certified", _STYLES[row.state]
+        )
+        estimate = row.estimate + (f"\n{row.counts}" if row.counts else "")
+        table.add_row(state, words(row.label), words(row.limit), words(estimate), words(row.bound), words(row.n))
+    if table.row_count:
+        console.print(table)
+    notes = [row for row in gate_rows(result) if row.message]
+    for row in notes:
+        console.print(words(f"  {row.label}: {row.message}", "" if row.state == "pass" else _STYLES[row.state]))
+    console.print()
+    policies = policy_rows(result)
+    if policies:
+        table = _table(
+            ("USD per 1,000 requests", "Total", "Cost", "Passed, lower", "Escalated", "Under-routed"),
+            right={1, 2, 3, 4, 5},
+        )
+        for point in policies:
+            table.add_row(
+                words(point.label, "bold" if point.chosen else ""),
+                *(words(cell) for cell in (point.total, point.cost, point.passed, point.escalated, point.under)),
+            )
+        console.print(table)
+        console.print()
+    for rule in rule_rows(result):
+        if rule.state != "pass":
+            console.print(words(f"{rule.word}: {rule.label}. {rule.detail}", _STYLES[rule.state]))
+    now = chosen(result)
+    if now:
+        console.print(words(pass_rate_sentence(now.point, result["counts"])))
+        cuts = thresholds(now.point.get("thresholds"), [tier["name"] for tier in result["tiers"]])
+        rule_text = f" ({line(result['rule'])})" if result.get("rule") else ""
+        console.print(words((f"Threshold {cuts}{rule_text}, " if cuts != "none" else "") + now.note))
+    console.print()
+    style = _STYLES[{"approve": "pass", "reject": "fail"}.get(verdict.decision, "open")]
+    console.print(words(f"{verdict.word}: {verdict.headline}", f"bold {style}"))
+    for reason in verdict.reasons:
+        console.print(words(f"  why: {reason}"))
+    if verdict.uncertified:
+        console.print(words(f"  not certified (policy): {', '.join(verdict.uncertified)}", "yellow"))
+    if verdict.next_step:
+        console.print(words(f"  next: {verdict.next_step}"))
+
+
+def _table(titles: tuple[str, ...], *, right: set[int]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), safe_box=True)
+    for i, title in enumerate(titles):
+        table.add_column(title, justify="right" if i in right else "left", overflow="fold", ratio=None)
+    return table
