@@ -1,0 +1,77 @@
+"""What the evidence of a routing run does not cover, in sentences for the approver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalkit.routing.analysis import RoutingResult
+from evalkit.workflows.looks import Look
+
+if TYPE_CHECKING:
+    from evalkit.workflows.route_sweep import Inputs
+
+__all__ = ["evidence_limits"]
+
+_LABELS = {
+    "human": "Required tiers were set by people.",
+    "author_rule": "Required tiers are author labels: a written rule set them, not independent annotators.",
+    "derived": "Required tiers are derived from the outcomes (the least tier that passed), not judged by people.",
+    "model": "Required tiers were set by a model, not by people.",
+}
+
+
+def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[str]:
+    """Sentences, weightiest first."""
+    study, data = inputs.study, inputs.assembled.data
+    out = [
+        _LABELS[study.labels_kind],
+        "No audit of the labels is part of this run: it assumes that they miss no need.",
+    ]
+    if look.delta is None:
+        out.append(
+            f"This is look {look.number} at these labels and {look.declared} declared: nothing is certified any more. "
+            "Label a fresh sample, or declare the number of looks before the first."
+        )
+    elif look.declared > 1:
+        out.append(f"Look {look.number} of {look.declared} declared: each spends its part of the error rate.")
+    if not look.recorded:
+        out.append(
+            "The record of looks beside the labels could not be written, so later looks will not be counted."
+        )
+    if study.router.trained_on == "cross_fitted":
+        out.append(
+            "Approximate: cross-fitted. The scores come from fold models, so the bounds are not certificates."
+        )
+    elif study.router.trained_on == "other_items":
+        out.append(
+            "The study states that the router was trained and tuned on other items; this is not checked here."
+        )
+    if inputs.assembled.assumed_costs:
+        out.append(f"{inputs.assembled.assumed_costs:,} outcome costs are the tier's assumed cost per request.")
+    if inputs.priced is not None and inputs.priced.note is not None:
+        out.append(inputs.priced.note)
+    if study.router.seconds is None:
+        out.append("router.seconds is not stated: times leave the router out.")
+    if inputs.scores is not None and len(inputs.scores.missing_ids):
+        count = len(inputs.scores.missing_ids)
+        treated = "going up" if study.router.missing_scores == "escalate" else "staying at the cheapest tier"
+        out.append(f"{count:,} {'query' if count == 1 else 'queries'} without score, treated as {treated}.")
+    zero = int((data.weight == 0).sum())
+    if zero:
+        out.append(f"{zero:,} {'query has' if zero == 1 else 'queries have'} weight 0: not in weighted figures.")
+    if np.ptp(data.weight) > 0:
+        out.append(
+            "Rates of requests, USD and times are weighted to traffic shares; counts and class rates are not."
+        )
+    if data.group is not None:
+        out.append("Items share groups: a class's bound counts conversations, each by its worst turn.")
+    out.append(
+        "The bound printed at a searched threshold is pointwise; the guarantee is the sentence under the gates."
+    )
+    if result.policy != "decisions" and result.judged is None:
+        out.append(
+            "Production must apply the printed threshold at full precision and round scores as the study did."
+        )
+    return out

@@ -1,0 +1,32 @@
+"""Where every number of a run came from."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+__all__ = ["dependency_versions", "utc_now"]
+
+_DEPENDENCIES = ("numpy", "pandas", "pyarrow", "scipy", "statsmodels", "pydantic", "jinja2", "typer", "litellm")
+
+
+def utc_now() -> str:
+    """The time as UTC text to the second; SOURCE_DATE_EPOCH, where set to a whole number, fixes it."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def dependency_versions() -> Mapping[str, Any]:
+    """Versions of Python and of the packages that computing and reports depend on."""
+    versions = {}
+    for name in _DEPENDENCIES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {"python": platform.python_version(), "dependencies": versions}

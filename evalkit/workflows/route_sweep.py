@@ -1,0 +1,235 @@
+"""route-sweep from end to end: read a study, judge its router, write the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evalkit.errors import Fault, InputError
+from evalkit.labels import LabelSet, read_labels
+from evalkit.outcomes import (
+    Decisions,
+    Outcomes,
+    Scores,
+    read_decisions,
+    read_outcomes,
+    read_scores,
+)
+from evalkit.routing.analysis import RoutingResult, analyse
+from evalkit.routing.intervals import point_intervals
+from evalkit.study.models import RoutingStudy, Source
+from evalkit.workflows.assemble import Assembled, assemble, refuse_small_estimates, settings_of
+from evalkit.workflows.evidence import evidence_limits
+from evalkit.workflows.items import item_rows, items_gz, worst_items
+from evalkit.workflows.looks import Look, looks_path, take_look
+from evalkit.workflows.pricing import Priced, price_outcomes
+from evalkit.workflows.provenance import dependency_versions, utc_now
+from evalkit.workflows.result import result_document
+
+__all__ = ["Inputs", "RouteSweep", "read_inputs", "route_sweep"]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything a study names, read and checked."""
+
+    study: RoutingStudy
+    labels: LabelSet
+    outcomes: Outcomes | None
+    scores: Scores | None
+    decisions: Decisions | None
+    priced: Priced | None
+    assembled: Assembled
+
+    @property
+    def notices(self) -> list[str]:
+        """What the readers found worth saying."""
+        parts: list[Any] = [self.study, self.labels, self.outcomes, self.scores, self.decisions, self.priced]
+        return [note for part in parts if part is not None for note in part.notices]
+
+
+@dataclass(frozen=True)
+class RouteSweep:
+    """A judged study: the document of result.json, and the items file."""
+
+    document: dict[str, Any]
+    items_gz: bytes
+    result: RoutingResult
+
+
+def read_inputs(study: RoutingStudy) -> Inputs:
+    """Read and check all files of a study; raises InputError with the faults of every file."""
+    faults: list[Fault] = []
+    labels = _read(faults, read_labels, study.labels, tiers=study.tier_names, risk_classes=study.risk_classes)
+    if labels is None:
+        raise InputError(faults)
+    about: dict[str, Any] = {"ids": labels.ids, "tiers": study.tier_names}
+    outcomes = scores = decisions = None
+    if study.outcomes is not None:
+        outcomes = _read(
+            faults, read_outcomes, study.outcomes, **about, pass_at=study.pass_at, missing=study.missing_outcomes
+        )
+    router = study.router
+    if router.scores is not None:
+        scores = _read(
+            faults,
+            read_scores,
+            router.scores,
+            **about,
+            cascade=router.policy != "direct",
+            missing=router.missing_scores,
+            probability=router.probability,
+            risks=labels.risk_names,
+        )
+    if router.decisions is not None:
+        decisions = _read(faults, read_decisions, router.decisions, **about)
+    priced = None
+    if not faults and outcomes is not None:
+        priced = price_outcomes(study, outcomes)
+    if faults:
+        raise InputError(faults)
+    if scores is None and decisions is None:
+        what = "names neither router.scores nor router.decisions, so there is nothing to judge"
+        raise InputError(Fault(what, "give a file of scores or of routed tiers", str(study.path), field="router"))
+    if outcomes is None and router.thresholds is None and decisions is None:
+        raise InputError(
+            Fault(
+                "no outcomes: a threshold cannot be searched for without what each tier costs and gets right",
+                "name a file of outcomes, or fix the threshold with router.thresholds",
+                str(study.path),
+                field="outcomes",
+            )
+        )
+    cost = None if priced is None else priced.cost_usd
+    assembled = assemble(study, labels, outcomes, scores, cost)
+    refuse_small_estimates(study, assembled.data)
+    return Inputs(study, labels, outcomes, scores, decisions, priced, assembled)
+
+
+def _read(faults: list[Fault], reader: Any, source: Source, **options: Any) -> Any:
+    """What `reader` makes of a source of the study, or None with its faults noted."""
+    try:
+        return reader(source.address, columns=dict(source.columns) or None, encoding=source.encoding, **options)
+    except InputError as error:
+        faults.extend(error.faults)
+        return None
+
+
+def route_sweep(inputs: Inputs) -> RouteSweep:
+    """Judge the study and book the look at its labels. Reads nothing more; writes only the record of looks."""
+    study, data = inputs.study, inputs.assembled.data
+    started = utc_now()
+    look = _look(inputs, started)
+    router = study.router
+    policies = ["direct", "cascade"] if router.policy == "both" else [router.policy]
+    shared = router.routers * len(policies)  # the best of several is chosen: each may spend its part
+    delta = None if look.delta is None else look.delta / shared
+    results = [
+        analyse(
+            data,
+            settings_of(study, policy, delta),
+            thresholds=router.thresholds,
+            decisions=None if inputs.decisions is None else np.asarray(inputs.decisions.routed, dtype=np.int8),
+        )
+        for policy in policies
+    ]
+    result = min(results, key=_rank)
+    others = [r for r in results if r is not result]
+    result = _not_measured(result, inputs)
+    worst, total = worst_items(result, inputs.labels, inputs.outcomes, inputs.scores)
+    document = result_document(
+        study,
+        result,
+        others=others,
+        outcomes=inputs.outcomes,
+        look=look,
+        intervals=point_intervals(result),
+        worst_items=worst,
+        worst_total=total,
+        provenance=_provenance(inputs, started),
+        notices=[*inputs.notices, *inputs.assembled.notes],
+        evidence_limits=evidence_limits(inputs, result, look),
+    )
+    rows = item_rows(result, inputs.labels, inputs.outcomes, inputs.scores)
+    return RouteSweep(document, items_gz(rows), result)
+
+
+def _rank(result: RoutingResult) -> tuple[int, float]:
+    """Of two policies: an approved one first, then the one of less expected total."""
+    order = {"approve": 0, "insufficient_evidence": 1, "reject": 2}[result.verdict.decision.value]
+    total = result.shown.expected_total_usd
+    return order, float("inf") if total is None else total
+
+
+def _not_measured(result: RoutingResult, inputs: Inputs) -> RoutingResult:
+    """Where no outcome at all was answered, say so first: nothing was measured."""
+    outcomes = inputs.outcomes
+    if outcomes is None or bool((outcomes.answered & outcomes.present).any()):
+        return result
+    from evalkit.gates import Decision, Verdict
+
+    verdict = Verdict(
+        Decision.INSUFFICIENT_EVIDENCE,
+        (outcomes.error_summary(), *result.verdict.reasons),
+        result.verdict.uncertified,
+        "Insufficient evidence: nothing was measured",
+        "Put the cause of the errors right and collect the outcomes again",
+    )
+    return replace(result, verdict=verdict, selected=None)
+
+
+def _look(inputs: Inputs, now: str) -> Look:
+    study = inputs.study
+    parts = {"labels": inputs.labels.fingerprint, "study": study.fingerprint}
+    for name, part in (("outcomes", inputs.outcomes), ("scores", inputs.scores), ("decisions", inputs.decisions)):
+        if part is not None:
+            parts[name] = part.fingerprint
+    if inputs.priced is not None and inputs.priced.card_hash is not None:
+        parts["prices"] = inputs.priced.card_hash
+    beside = study.labels.path if study.labels.path is not None else study.path
+    return take_look(looks_path(beside), parts, declared=study.looks, delta=1.0 - study.confidence, now=now)
+
+
+def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:
+    study, priced = inputs.study, inputs.priced
+
+    def source(written: Source | None, fingerprint: str | None, **more: Any) -> dict[str, Any] | None:
+        if written is None or fingerprint is None:
+            return None
+        return {"file": written.written, "hash": f"sha256:{fingerprint.removeprefix('sha256:')}", **more}
+
+    outcomes, scores, decisions = inputs.outcomes, inputs.scores, inputs.decisions
+    cost_kind = "assumed" if inputs.assembled.assumed_costs else "measured"
+    if priced is not None and priced.card_kind is not None:
+        cost_kind = priced.card_kind
+    return {
+        "started_at": started,
+        "finished_at": utc_now(),
+        "seed": study.seed,
+        "study_file": study.path.name,
+        "study_hash": f"sha256:{study.fingerprint.removeprefix('sha256:')}",
+        "labels": source(study.labels, inputs.labels.fingerprint, kind=study.labels_kind),
+        "outcomes": source(study.outcomes, outcomes.fingerprint if outcomes else None),
+        "scores": source(
+            study.router.scores, scores.fingerprint if scores else None, trained_on=study.router.trained_on
+        ),
+        "decisions": source(study.router.decisions, decisions.fingerprint if decisions else None),
+        "prices": None if priced is None else priced.provenance,
+        "models": {
+            tier.name: {
+                "requested": tier.model,
+                "served": [] if outcomes is None else list(outcomes.models_of(j)),
+            }
+            for j, tier in enumerate(study.tiers)
+        },
+        **dependency_versions(),
+        "numbers": {
+            "pass rates and contract failures": "measured",
+            "times": "measured",
+            "costs": cost_kind,
+            "router cost and seconds": "assumed",
+            "losses, weights and limits": "assumed",
+        },
+    }
