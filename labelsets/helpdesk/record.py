@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -78,6 +79,11 @@ def read_items(folder: Path = HERE) -> list[Row]:
     ]
 
 
+def system_prompt(folder: Path = HERE) -> str:
+    """The system prompt of every call."""
+    return load_prompt(folder / "prompt.txt", allowed=()).render({})
+
+
 def messages_for(item: Row, system: str) -> list[dict[str, str]]:
     """The conversation that is sent: the system prompt, then the item's prompt as it is."""
     return [{"role": "system", "content": system}, {"role": "user", "content": item["prompt"]}]
@@ -121,6 +127,15 @@ def read_recording(path: Path, *, repair: bool = False) -> list[Row]:
 def latest_replies(lines: Iterable[Row]) -> dict[str, Row]:
     """The last reply or failure of each key."""
     return {line["key"]: line for line in lines if line["kind"] == "reply"}
+
+
+def lock(file: BinaryIO) -> None:
+    """Hold `file` for this process; raises `InputError` where another run is writing it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fix = "wait for the other run, or end it"
+        raise InputError(Fault("another run is recording into it", fix, file=Path(file.name).name)) from None
 
 
 def append(file: BinaryIO, row: Row) -> None:
@@ -188,37 +203,38 @@ async def call(client: Any, alias: str, messages: list[dict[str, str]], max_toke
 
 async def record(url: str, tier: str, items: list[Row], system: str, path: Path, slots: int, run: Row) -> int:
     """Call `tier`'s model for every item that has no reply yet; returns the number of failed calls."""
-    model = MODELS[tier]
-    done = latest_replies(read_recording(path, repair=True))
-    waiting = [item for item in items if "error" in done.get(call_key(model, item, system), {"error": 1})]
-    print(f"{tier}: {len(items) - len(waiting)} recorded, {len(waiting)} to go", file=sys.stderr, flush=True)
-    if not waiting:
-        return 0
-    queue = iter(waiting)
-    failed = finished = 0
-    started = time.monotonic()
-
-    async def work(client: Any, file: BinaryIO) -> None:
-        nonlocal failed, finished
-        alias = served_name(model)
-        for item in queue:
-            max_tokens = item["metadata"]["max_tokens"]
-            reply = await call(client, alias, messages_for(item, system), max_tokens)
-            head = {"kind": "reply", "run": run["run"], "key": call_key(model, item, system), "id": item["id"]}
-            append(file, head | {"max_tokens": max_tokens} | reply)
-            failed += "error" in reply
-            finished += 1
-            if finished % 20 == 0 or finished == len(waiting):
-                pace = (time.monotonic() - started) / finished
-                print(f"{tier}: {finished}/{len(waiting)}, {pace:.2f} s each", file=sys.stderr, flush=True)
-
     with path.open("ab") as file:
+        lock(file)
+        done = latest_replies(read_recording(path, repair=True))
+        keys = {item["id"]: call_key(MODELS[tier], item, system) for item in items}
+        waiting = [item for item in items if "error" in done.get(keys[item["id"]], {"error": "not asked"})]
+        print(f"{tier}: {len(items) - len(waiting)} recorded, {len(waiting)} to go", file=sys.stderr, flush=True)
+        if not waiting:
+            return 0
         append(file, run)
+        queue = iter(waiting)
+        alias = served_name(MODELS[tier])
+        failed = finished = 0
+        started = time.monotonic()
+
+        async def work(client: Any) -> None:
+            nonlocal failed, finished
+            for item in queue:
+                max_tokens = item["metadata"]["max_tokens"]
+                reply = await call(client, alias, messages_for(item, system), max_tokens)
+                head = {"kind": "reply", "run": run["run"], "key": keys[item["id"]], "id": item["id"]}
+                append(file, head | {"max_tokens": max_tokens} | reply)
+                failed += "error" in reply
+                finished += 1
+                if finished % 20 == 0 or finished == len(waiting):
+                    pace = (time.monotonic() - started) / finished
+                    print(f"{tier}: {finished}/{len(waiting)}, {pace:.2f} s each", file=sys.stderr, flush=True)
+
         async with connect(url) as client:
             # The first call is slow: not recorded.
-            await call(client, served_name(model), messages_for({"prompt": "Say ok."}, system), 4)
-            await asyncio.gather(*(work(client, file) for _ in range(slots)))
-    return failed
+            await call(client, alias, messages_for({"prompt": "Say ok."}, system), 4)
+            await asyncio.gather(*(work(client) for _ in range(slots)))
+        return failed
 
 
 def start_server(model: Model, folder: Path, threads: int, slots: int) -> Any:
@@ -282,7 +298,7 @@ def main(argv: list[str] | None = None) -> int:
     os.environ["OMP_WAIT_POLICY"] = "passive"
     os.environ["LITELLM_OFFLINE_MODE"] = "true"
     try:
-        system = load_prompt(HERE / "prompt.txt", allowed=()).render({})
+        system = system_prompt()
         items = read_items()
         failed = 0
         for tier in tiers:

@@ -205,6 +205,16 @@ def test_failed_calls_are_counted_and_tried_again(
     assert [("error" in line) for line in lines if line["kind"] == "reply"] == [True, True, False]
 
 
+def test_two_runs_do_not_record_one_tier(scripts: dict[str, ModuleType], server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "test.jsonl"
+    with path.open("ab") as file:
+        scripts["record"].lock(file)
+        with pytest.raises(InputError, match="another run is recording"):
+            run(scripts, server, path, [item("a")])
+    assert not server.bodies
+    assert path.read_bytes() == b""
+
+
 def test_damage_in_the_middle_stops(scripts: dict[str, ModuleType], tmp_path: Path) -> None:
     path = tmp_path / "test.jsonl"
     path.write_bytes(b'{"kind": "run"}\n{"kind": "re\n{"kind": "run"}\n')

@@ -1,0 +1,221 @@
+"""The bundled study is what its scripts make of its sources and recordings."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import re
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from evalkit.errors import InputError
+
+Row = dict[str, Any]
+Scripts = dict[str, ModuleType]
+TIERS = ("cheap", "mid", "top")
+
+
+def rows_of(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n")]
+
+
+@pytest.fixture(scope="module")
+def labels(helpdesk: Path) -> list[Row]:
+    return rows_of(helpdesk / "labels.jsonl")
+
+
+@pytest.fixture(scope="module")
+def train(helpdesk: Path) -> list[Row]:
+    return rows_of(helpdesk / "train.jsonl")
+
+
+@pytest.fixture(scope="module")
+def outcomes(helpdesk: Path) -> list[Row]:
+    return rows_of(helpdesk / "outcomes.jsonl") + rows_of(helpdesk / "outcomes_train.jsonl")
+
+
+def test_labels_are_built_from_the_sources(scripts: Scripts, helpdesk: Path) -> None:
+    build = scripts["build"]
+    for name, rows in build.build(build.read_source(helpdesk / "source")).items():
+        assert build.as_jsonl(rows) == (helpdesk / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("features", "tier"),
+    [
+        ({}, "cheap"),
+        ({"options": 3}, "cheap"),
+        ({"fields": 2}, "cheap"),
+        ({"options": 4}, "mid"),
+        ({"fields": 3}, "mid"),
+        ({"verbatim": False}, "mid"),
+        ({"fields": 4}, "top"),
+        ({"exception": True}, "top"),
+        ({"steps": 2}, "top"),
+        ({"steps": 3, "verbatim": False, "options": 9}, "top"),
+    ],
+)
+def test_the_written_rule(scripts: Scripts, features: Row, tier: str) -> None:
+    easiest = {"steps": 1, "verbatim": True, "options": 0, "fields": 0, "exception": False}
+    assert scripts["build"].required_tier(easiest | features) == tier
+
+
+def test_the_mix(labels: list[Row], train: list[Row]) -> None:
+    rows = labels + train
+    assert len({row["id"] for row in rows}) == len(rows) >= 400
+    assert len(labels) >= 300
+    for row in rows:
+        assert row["required_tier"] in TIERS
+        assert row["metadata"]["label_source"].startswith("author label by the written rule")
+    kinds = {(row["metadata"]["language"], row["category"]) for row in rows}
+    assert len(kinds) == 2 * 6
+    # Every class has easy and hard items, and the risky ones are oversampled.
+    counts = Counter((row["risk"], row["required_tier"]) for row in labels)
+    assert all(counts[risk, tier] >= 10 for risk in ("low", "medium", "high", "critical") for tier in TIERS)
+
+
+def test_no_group_trains_and_certifies(labels: list[Row], train: list[Row]) -> None:
+    assert not {row["group"] for row in labels} & {row["group"] for row in train}
+    assert {row["metadata"]["split"] for row in labels} == {"certify"}
+    assert {row["metadata"]["split"] for row in train} == {"train"}
+    for language, category in itertools.product(("en", "ko"), {row["category"] for row in train}):
+        sizes = [
+            len({r["group"] for r in part if (r["metadata"]["language"], r["category"]) == (language, category)})
+            for part in (train, labels)
+        ]
+        assert sizes[0] / sum(sizes) == pytest.approx(1 / 3, abs=0.05)
+
+
+def test_weights_restore_the_assumed_traffic(labels: list[Row]) -> None:
+    shares = {"low": 0.62, "medium": 0.25, "high": 0.10, "critical": 0.03}
+    total = sum(row["weight"] for row in labels)
+    assert total == pytest.approx(len(labels), rel=1e-5)
+    for risk, share in shares.items():
+        weights = [row["weight"] for row in labels if row["risk"] == risk]
+        assert len(set(weights)) == 1
+        assert sum(weights) / total == pytest.approx(share, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"steps": "1"}, "steps"),
+        ({"verbatim": 1}, "verbatim"),
+        ({"risk": "Low"}, "risk"),
+        ({"prompt": "Cafe\u0301"}, "prompt"),
+        ({"reference": "maybe"}, "reference"),
+        ({"check": {"kind": "guess"}}, "check.kind"),
+        ({"max_tokens": 0}, "max_tokens"),
+    ],
+)
+def test_a_faulty_source_is_named(scripts: Scripts, tmp_path: Path, change: Row, field: str) -> None:
+    item = {
+        "id": "en-cls-001",
+        "language": "en",
+        "category": "classification",
+        "risk": "low",
+        "prompt": "Answer yes or no.",
+        "check": {"kind": "choice", "options": ["yes", "no"]},
+        "reference": "yes",
+        "max_tokens": 8,
+        **{"steps": 1, "verbatim": True, "options": 2, "fields": 0, "exception": False},
+    }
+    path = tmp_path / "en.jsonl"
+    path.write_text(json.dumps(item) + "\n" + json.dumps(item | change) + "\n", encoding="utf-8")
+    with pytest.raises(InputError) as raised:
+        scripts["build"].read_source(tmp_path)
+    faults = raised.value.faults
+    assert {(fault.line, fault.field) for fault in faults} == {(2, field), (2, "id")}
+
+
+def test_every_reply_is_there_once(labels: list[Row], train: list[Row], helpdesk: Path) -> None:
+    for name, rows in (("outcomes.jsonl", labels), ("outcomes_train.jsonl", train)):
+        found = Counter((row["id"], row["tier"]) for row in rows_of(helpdesk / name))
+        assert found == Counter((row["id"], tier) for row in rows for tier in TIERS)
+
+
+def test_regrading_the_recordings_gives_the_outcomes(scripts: Scripts, helpdesk: Path) -> None:
+    for name, rows in scripts["grade"].outcomes().items():
+        assert scripts["build"].as_jsonl(rows) == (helpdesk / name).read_text(encoding="utf-8")
+
+
+def letters(text: str) -> str:
+    return "".join(ch for ch in text.casefold() if ch.isalnum())
+
+
+def test_passes_hold_under_a_plainer_reading(labels: list[Row], train: list[Row], outcomes: list[Row]) -> None:
+    """Written apart from the grader: a pass has the reference's letters or its number, and no more."""
+    items = {row["id"]: row for row in labels + train}
+    passed = [row for row in outcomes if row["passed"]]
+    assert len(passed) >= 100
+    for row in passed:
+        item = items[row["id"]]
+        kind, reference, reply = item["metadata"]["check"]["kind"], item["reference"], row["reply"]
+        if kind == "number":
+            (number,) = re.findall(r"-?[\d.]*\d", reply.replace(",", ""))
+            assert Decimal(number) == Decimal(reference.replace(",", ""))
+        elif kind == "json":
+            assert json.loads(reply) == json.loads(reference)
+        else:
+            assert letters(reply) == letters(reference)
+
+
+def test_right_replies_are_not_failed(labels: list[Row], train: list[Row], outcomes: list[Row]) -> None:
+    items = {row["id"]: row for row in labels + train}
+    for row in outcomes:
+        kind = items[row["id"]]["metadata"]["check"]["kind"]
+        if kind != "json" and row["reply"] == items[row["id"]]["reference"] and row["status"] != "truncated":
+            assert row["passed"] is True
+
+
+def test_costs_are_tokens_times_the_assumed_prices(outcomes: list[Row]) -> None:
+    prices = {"cheap": ("0.05", "0.20"), "mid": ("0.25", "1.00"), "top": ("1.50", "6.00")}
+    for row in outcomes:
+        price_in, price_out = map(Decimal, prices[row["tier"]])
+        exact = (row["input_tokens"] * price_in + row["output_tokens"] * price_out) / 1_000_000
+        assert Decimal(str(row["cost_usd"])) == exact
+
+
+def test_recordings_are_of_these_items_and_models(scripts: Scripts, helpdesk: Path) -> None:
+    record = scripts["record"]
+    items, system = record.read_items(), record.system_prompt()
+    size = 0
+    for tier, model in record.MODELS.items():
+        path = helpdesk / "recordings" / f"{tier}.jsonl"
+        size += path.stat().st_size
+        lines = record.read_recording(path)
+        runs = {line["run"]: line for line in lines if line["kind"] == "run"}
+        assert {run["model_sha256"] for run in runs.values()} == {model.sha256}
+        assert {(run["slots"], run["threads"]) for run in runs.values()} == {(1, 1)}
+        replies = record.latest_replies(lines)
+        assert {key: reply["id"] for key, reply in replies.items()} == {
+            record.call_key(model, item, system): item["id"] for item in items
+        }
+        assert all(reply["run"] in runs for reply in replies.values())
+        for reply in replies.values():
+            assert reply["served_model"] == record.served_name(model)
+            assert 0 < reply["usage"]["completion_tokens"] <= reply["max_tokens"]
+            assert reply["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+    assert size < 1_500_000
+
+
+def test_scores_are_for_the_certifying_items_only(labels: list[Row], helpdesk: Path) -> None:
+    with (helpdesk / "scores.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == [row["id"] for row in labels]
+    assert all(re.fullmatch(r"[01]\.\d{6}", row["score"]) for row in rows)
+
+
+def test_the_router_is_the_one_trained_on_the_training_items(scripts: Scripts, helpdesk: Path) -> None:
+    router = scripts["train_router"]
+    again = router.router_scores(router.read_rows("train.jsonl"), router.read_rows("labels.jsonl"))
+    with (helpdesk / "scores.csv").open(encoding="utf-8", newline="") as file:
+        frozen = [float(row["score"]) for row in csv.DictReader(file)]
+    # Another linear algebra library may stop the fit a little earlier or later.
+    assert again == pytest.approx(frozen, abs=1e-3)
