@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evalkit.errors import Fault, InputError
 from evalkit.labels import LabelSet
-from evalkit.outcomes import Decisions, Outcomes, Scores
+from evalkit.outcomes import Decisions, Outcomes, Scores, Status
 from evalkit.routing.data import ClassLimit, Floats, Limits, RoutingData, Settings, rescaled
 from evalkit.routing.path import direction_mask
 from evalkit.study.models import RoutingStudy
@@ -51,9 +51,7 @@ def assemble(
         assumed = int((unknown & ~np.isnan(filled)).sum())
         total = np.where(sampled, filled, 0.0).sum(axis=2)
         cost[has] = (total / count)[has]
-        from evalkit.outcomes import Status, status_code
-
-        broken = (outcomes.status == status_code(Status.CONTRACT_FAIL)) & sampled
+        broken = outcomes.having(Status.CONTRACT_FAIL)
         task = np.where(np.isnan(outcomes.task_s), outcomes.request_s, outcomes.task_s)
         if bool((np.isnan(outcomes.task_s) & ~np.isnan(outcomes.request_s)).any()):
             notes.append("Where task_s is missing, request_s is taken for the task's time.")
@@ -175,8 +173,8 @@ def refuse_small_estimates(study: RoutingStudy, data: RoutingData) -> None:
             least = int(np.ceil(1 / rule.max_under_route - 1e-9))
             faults.append(
                 Fault(
-                    f"a limit of {rule.max_under_route:g} judged on the estimate needs at least {least} items that "
-                    f"need more than {study.tier_names[0]}, and the labels have {have} of class {name}",
+                    f"a limit of {rule.max_under_route:g} judged on the estimate needs at least {least} items "
+                    f"that need more than {study.tier_names[0]}, and the labels have {have} of class {name}",
                     "label more items of this class, or gate it on the bound",
                     file=str(study.path),
                     field=f"risk.{name}.gate_on",

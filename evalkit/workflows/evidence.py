@@ -31,8 +31,8 @@ def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[s
     ]
     if look.delta is None:
         out.append(
-            f"This is look {look.number} at these labels and {look.declared} declared: nothing is certified any more. "
-            "Label a fresh sample, or declare the number of looks before the first."
+            f"This is look {look.number} at these labels and {look.declared} declared: nothing is certified any "
+            "more. Label a fresh sample, or declare the number of looks before the first."
         )
     elif look.declared > 1:
         out.append(f"Look {look.number} of {look.declared} declared: each spends its part of the error rate.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from evalkit.errors import redact
 from evalkit.labels import LabelSet
-from evalkit.outcomes import Outcomes, Scores, status_of
+from evalkit.outcomes import STATUSES, Outcomes, Scores
 from evalkit.routing.analysis import RoutingResult
 from evalkit.routing.data import Floats
 from evalkit.routing.points import clean
@@ -111,13 +111,13 @@ def _row(
         "passed": None if data.passed is None else clean(float(data.passed[i, j])),
     }
     if outcomes is not None:
-        row["status"] = status_of(outcomes, i, j)
+        row["status"] = _statuses(outcomes, i, j)
     if text_limit is None:
         return row
-    row["model"] = None if outcomes is None else outcomes.model_of(i, j)
+    row["model"] = None if outcomes is None else (outcomes.model[j] or (None,))[0]
     texts = {
         "prompt": _prompt(labels, i),
-        "reply": None if outcomes is None else outcomes.reply_of(i, j),
+        "reply": None if outcomes is None or outcomes.reply is None else outcomes.reply.get(i, j),
         "reference": None if labels.reference is None else _text(labels.reference[i]),
     }
     for name, value in texts.items():
@@ -125,6 +125,12 @@ def _row(
         if value is not None and len(value) > text_limit:
             row[f"{name}_characters"] = len(value)
     return row
+
+
+def _statuses(outcomes: Outcomes, i: int, j: int) -> str | None:
+    """The status of the item's samples at a tier; several are joined in sample order."""
+    codes = [int(code) for code in outcomes.status[i, j] if code >= 0]
+    return ", ".join(STATUSES[code].value for code in codes) or None
 
 
 def _prompt(labels: LabelSet, i: int) -> str | None:

@@ -50,7 +50,10 @@ def result_document(
     )
 
     def point(p: OperatingPoint | None) -> Document | None:
-        return None if p is None else point_document(p, data, result, intervals.get(p.name, {}))
+        if p is None:
+            return None
+        known = "shown" if p.name in {"selected", "judged"} else p.name
+        return point_document(p, data, result, intervals.get(known, {}))
 
     cross = result.cross_fitted
     return {
@@ -167,8 +170,8 @@ def guarantee(study: RoutingStudy, result: RoutingResult, look: Look) -> str | N
     return (
         opening
         + "a study run this way selects a threshold that breaks any certified under-route limit in at most "
-        f"{one} of studies, all risk classes together; the certified escalation and latency limits, separately, in at "
-        f"most {one}; all together in at most {both}."
+        f"{one} of studies, all risk classes together; the certified escalation and latency limits, separately, "
+        f"in at most {one}; all together in at most {both}."
     )
 
 
@@ -325,8 +328,8 @@ def _diagnostics(result: RoutingResult) -> list[str]:
             )
     if result.certifying < result.measures.data.n:
         out.append(
-            f"Three or more tiers: {result.measures.data.n - result.certifying:,} items found the direction of the "
-            f"path, the other {result.certifying:,} certify along it."
+            f"Three or more tiers: {result.measures.data.n - result.certifying:,} items found the direction of "
+            f"the path, the other {result.certifying:,} certify along it."
         )
     return out
 

@@ -220,7 +220,7 @@ def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:
         "models": {
             tier.name: {
                 "requested": tier.model,
-                "served": [] if outcomes is None else list(outcomes.models_of(j)),
+                "served": [] if outcomes is None else list(outcomes.model[j]),
             }
             for j, tier in enumerate(study.tiers)
         },

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evalkit.outcomes import Outcomes, Status, status_code
+from evalkit.outcomes import Outcomes, Status
 from evalkit.routing.analysis import RoutingResult
 from evalkit.routing.data import Floats
 from evalkit.routing.points import clean
@@ -71,7 +71,7 @@ def _times(row: dict[str, Any], result: RoutingResult, outcomes: Outcomes, here:
         for name, q in (("p50", 0.5), ("p95", 0.95)):
             row[f"{what}_{name}_s"] = clean(percentile(values[known], q, share[known]))
     mass = float(share[present].sum())
-    fallback = (outcomes.status[here, j] == status_code(Status.SERVED_BY_OTHER_MODEL)) & present
+    fallback = outcomes.having(Status.SERVED_BY_OTHER_MODEL)[here, j]
     row["fallback_rate"] = clean(float(share[fallback].sum()) / mass) if mass else None
     attempts = outcomes.attempts[here, j]
     if mass and not np.isnan(attempts[present]).any():

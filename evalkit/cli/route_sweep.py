@@ -1,0 +1,55 @@
+"""`evalkit route-sweep`: judge a router on recorded outcomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["route_sweep"]
+
+
+def route_sweep(
+    study: Annotated[
+        Path | None, typer.Argument(help="A routing study (YAML). Without one the bundled study is run.")
+    ] = None,
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--threshold", help="Judge this threshold, fixed in advance; once for each tier but the top."
+        ),
+    ] = None,
+    target_escalation: Annotated[
+        str | None,
+        typer.Option(
+            "--target-escalation", help="Print the threshold for this escalation rate (0 to 1), and stop."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the report (default: reports/<study>).")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write result.json here too.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write the gates as JUnit XML.")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write a Markdown summary.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed instead of the study's.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the verdict only.")] = False,
+) -> None:
+    """Judge a router: which requests may stay cheap, at which threshold.
+
+    Exit codes: 0 approved, 1 rejected, 2 usage or input error, 3 insufficient evidence.
+    """
+    from evalkit.workflows.route_sweep_command import Options, run
+
+    options = Options(
+        study=study,
+        thresholds=tuple(threshold or ()),
+        target_escalation=target_escalation,
+        out=out,
+        json_file=json_file,
+        junit=junit,
+        markdown=markdown,
+        seed=seed,
+        quiet=quiet,
+    )
+    raise typer.Exit(run(options))

@@ -1,0 +1,115 @@
+"""The route-sweep command: options in, files and a printed summary out, an exit code back."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalkit.errors import Fault, InputError, visible
+from evalkit.study import bundled_path, override, read_study
+from evalkit.study.models import RoutingStudy
+from evalkit.workflows.route_sweep import Inputs, RouteSweep, read_inputs, route_sweep
+from evalkit.workflows.target import target_escalation_text
+
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line gave; None or empty means not given."""
+
+    study: Path | None = None
+    thresholds: tuple[str, ...] = ()
+    target_escalation: str | None = None
+    out: Path | None = None
+    json_file: Path | None = None
+    junit: Path | None = None
+    markdown: Path | None = None
+    seed: int | None = None
+    quiet: bool = False
+
+
+def run(options: Options) -> int:
+    """Run the command; returns its exit code. Raises InputError for whatever cannot be used."""
+    target = None if options.target_escalation is None else _rate("--target-escalation", options.target_escalation)
+    study = _study(options)
+    inputs = read_inputs(study)
+    if target is not None:
+        print(target_escalation_text(inputs, target))
+        return 0
+    for note in inputs.notices:
+        print(f"note: {visible(note, 600)}", file=sys.stderr)
+    judged = route_sweep(inputs)
+    written = _write(options, inputs, judged)
+    _print(options, judged, written)
+    from evalkit.reporting import exit_code
+
+    return exit_code(judged.document)
+
+
+def _study(options: Options) -> RoutingStudy:
+    study = read_study(options.study if options.study is not None else bundled_path())
+    if options.thresholds or options.seed is not None:
+        study = override(study, threshold=list(options.thresholds) or None, seed=options.seed)
+    return study
+
+
+def _rate(option: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 <= value <= 1:
+        raise InputError(
+            Fault(f'"{visible(text, 60)}" is not a share from 0 to 1', "give for example 0.3", field=option)
+        )
+    return value
+
+
+def _write(options: Options, inputs: Inputs, judged: RouteSweep) -> dict[str, Path]:
+    """Render everything, then write each file whole; nothing is written before all of it is rendered."""
+    from evalkit.reporting import dump_json, render_html, render_junit, render_markdown
+    from evalkit.tabular.write import write_atomic
+
+    folder = options.out if options.out is not None else Path("reports") / _folder_name(inputs.study.name)
+    document = judged.document
+    files: dict[Path, bytes] = {
+        folder / "report.html": render_html(document).encode("utf-8"),
+        folder / "result.json": dump_json(document),
+        folder / "items.jsonl.gz": judged.items_gz,
+    }
+    if options.json_file is not None:
+        files[options.json_file] = dump_json(document)
+    if options.junit is not None:
+        files[options.junit] = render_junit(document).encode("utf-8")
+    if options.markdown is not None:
+        files[options.markdown] = render_markdown(document).encode("utf-8")
+    for path, content in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, content)
+        except OSError as error:
+            what = f"cannot be written: {error.strerror or error.__class__.__name__}"
+            raise InputError(Fault(what, "name a folder that can be written with --out", file=str(path))) from None
+    return {"report": folder / "report.html", "result": folder / "result.json", "items": folder / "items.jsonl.gz"}
+
+
+def _folder_name(name: str) -> str:
+    """A study's name as one plain folder name."""
+    kept = "".join(ch if ch.isalnum() or ch in "-_." else "-" for ch in name).strip(".-")
+    return kept[:100] or "study"
+
+
+def _print(options: Options, judged: RouteSweep, written: dict[str, Path]) -> None:
+    from evalkit.reporting import render_terminal
+
+    verdict = judged.document["verdict"]
+    if options.quiet:
+        print(visible(verdict["headline"], 300))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, soft_wrap=False, legacy_windows=False)
+    render_terminal(judged.document, console)
+    print(f"report: {visible(written['report'], 400)}")
