@@ -1,0 +1,45 @@
+"""From what a row says (status, passed, score) to its status: the rules, on whole columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.outcomes.status import ABSENT, ANSWERED, STATUSES, Status, status_code
+
+__all__ = ["CONTRADICTION", "SILENT", "decide"]
+
+CONTRADICTION = 1
+SILENT = 2
+
+_OK, _WRONG, _CONTRACT = (status_code(s) for s in (Status.OK, Status.WRONG, Status.CONTRACT_FAIL))
+_UNANSWERED = np.array([s not in ANSWERED for s in STATUSES] + [False])
+
+
+def decide(
+    status: npt.NDArray[np.int64],
+    passed: npt.NDArray[np.int8],
+    score: npt.NDArray[np.float64],
+    pass_at: float,
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
+    """The status code of each row, and what is wrong with it (0, `CONTRADICTION` or `SILENT`).
+
+    `status` holds codes (-1: not given), `passed` 1, 0 or -1 (not given), `score` NaN where not given.
+    `passed` decides; without it a score of at least `pass_at` passes; `ok` that did not pass is `wrong`. A pass
+    on `wrong`, `contract_fail` or an unanswered status is a contradiction. A row that says nothing is silent.
+    """
+    scored = ~np.isnan(score)
+    passes = np.where(passed >= 0, passed == 1, scored & (score >= pass_at))
+    verdict = (passed >= 0) | scored
+    judged = np.where(passes, _OK, _WRONG)
+    out = np.where(status == ABSENT, np.where(verdict, judged, ABSENT), status)
+    out = np.where((status == _OK) & verdict, judged, out)
+    fault = np.zeros(len(status), dtype=np.int8)
+    fault[(status >= 0) & (status != _OK) & verdict & passes] = CONTRADICTION
+    fault[(status == ABSENT) & ~verdict] = SILENT
+    return out.astype(np.int8), fault
+
+
+def unanswered(status: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
+    """Where the status is one of the unanswered ones (not where there is no row)."""
+    return np.asarray(_UNANSWERED[status])
