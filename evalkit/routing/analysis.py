@@ -116,7 +116,10 @@ def analyse(
     place, selection = _place(search, fixed)
     level = float(search.sweep.levels[place])
     if not fixed and place == len(search.sweep) - 1:
-        level = min(level, float(path.levels.min(initial=np.inf)))  # all-strongest of all items
+        finite = path.levels[path.levels > -np.inf]
+        level = min(
+            level, float(finite.min(initial=np.inf))
+        )  # all-strongest of all items, not only the certifying
     tier = routed_tier(path.levels, level)
     evidence = Evidence(
         search.measures,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evalkit.gates import Gate, Status
 from evalkit.routing.certify import P95_SLOW_SHARE, Certificate, Shares, class_units
 from evalkit.routing.data import Floats
-from evalkit.routing.points import ItemMeasures, clean
+from evalkit.routing.percentile_path import percentiles_along
+from evalkit.routing.points import ItemMeasures, buckets_of, clean
+from evalkit.routing.policies import routed_tier
 from evalkit.routing.select import Objective
 from evalkit.routing.sweep import Sweep
 from evalkit.statistics.bounds import effective_n, lower_bound, missing_n, required_n, upper_bound
+from evalkit.statistics.percentiles import upper_bound_rank
 
 __all__ = ["Evidence", "gates_of"]
 
@@ -243,6 +246,7 @@ def _p95_gate(evidence: Evidence, limit_s: float) -> Gate:
     gate = _Builder("p95_task", label, limit_s, "max", "s", _requests_are(evidence), settings.confidence)
     if shares.slow is None:
         return gate.of(Status.NOT_STATABLE, f"{label}: no task times are known")
+    seen, bound_s = _p95_seconds(evidence, _place_at_least(evidence, evidence.certificate.slow_level))
     n = evidence.certificate.n_requests
     least = required_n(P95_SLOW_SHARE, 0, settings.delta or 1 - settings.confidence) or 0
     if n < least:
@@ -251,10 +255,31 @@ def _p95_gate(evidence: Evidence, limit_s: float) -> Gate:
             Status.NOT_STATABLE,
             f"{label}: {_count(n)} requests cannot bound a 95th percentile; {least} are the least",
             missing_n=int(np.ceil(least - n)),
-            figures=_Figures(k=clean(k), n=clean(n)),
+            figures=_Figures(observed=clean(seen), k=clean(k), n=clean(n)),
         )
     text = f"of requests take longer than {limit_s:g} s or are unanswered"
-    return _cost_side(evidence, gate, label, shares.slow, P95_SLOW_SHARE, evidence.certificate.slow_level, text)
+    level = evidence.certificate.slow_level
+    judged = _cost_side(evidence, gate, label, shares.slow, P95_SLOW_SHARE, level, text)
+    return replace(judged, observed=clean(seen), bound=clean(bound_s))
+
+
+def _p95_seconds(evidence: Evidence, place: int) -> tuple[float | None, float | None]:
+    """(p95, its exact upper bound) in seconds; unanswered requests never end. The bound is an order statistic, so
+    it is stated for single samples of equal weight without groups only."""
+    measures = evidence.measures
+    data, task = measures.data, measures.costs.task_s
+    if task is None or data.replied is None:
+        return None, None
+    level = float(evidence.sweep.levels[place])
+    points = percentiles_along(data, measures.costs, buckets_of(evidence.levels, [level]), 1, 0.95)
+    seen = None if points is None else points[0].value
+    rank = upper_bound_rank(data.n, 0.95, _confidence(evidence))
+    if rank is None or task.shape[2] > 1 or data.group is not None or np.ptp(data.weight) > 0:
+        return seen, None
+    tier = routed_tier(evidence.levels, level).astype(np.int64)[:, None, None]
+    seconds = np.take_along_axis(np.where(data.replied & ~np.isnan(task), task, np.inf), tier, axis=1).ravel()
+    bound = float(np.partition(seconds, rank - 1)[rank - 1])
+    return seen, bound if np.isfinite(bound) else None
 
 
 def _cost_side(

@@ -115,6 +115,8 @@ def item_measures(data: RoutingData, settings: Settings, costs: PathCosts) -> It
     contract = None
     if data.contract_failed is not None:
         contract = data.contract_failed * settings.contract_failure_cost_usd
+    elif settings.contract_failure_cost_usd == 0:
+        contract = np.zeros((data.n, k))  # whatever broke, it costs nothing
     excess = total = None
     if costs.usd is not None:
         needed = np.take_along_axis(costs.usd, floor[:, None].astype(np.int64), axis=1)

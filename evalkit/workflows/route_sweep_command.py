@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalkit.errors import Fault, InputError, visible
-from evalkit.study import bundled_path, override, read_study
+from evalkit.study import override, read_study
+from evalkit.study.bundled import bundled_path
 from evalkit.study.models import RoutingStudy
 from evalkit.workflows.route_sweep import Inputs, RouteSweep, read_inputs, route_sweep
 from evalkit.workflows.target import target_escalation_text
