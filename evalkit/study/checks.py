@@ -73,9 +73,13 @@ def check_router(
         section.fault("seconds", what, "write the seconds that routing adds to a request; write 0 if none")
 
 
-def check_replay(top: Section, tiers: Sequence[Tier]) -> None:
-    """Without recorded outcomes the models have to be called and their replies graded."""
-    if top.has("outcomes"):
+def check_replay(top: Section, tiers: Sequence[Tier], router: Router | None) -> None:
+    """Without recorded outcomes the models have to be called and their replies graded.
+
+    A point fixed in advance (thresholds or decisions) can be judged on its under-routing alone.
+    """
+    fixed = router is not None and (router.thresholds is not None or router.decisions is not None)
+    if top.has("outcomes") or (fixed and not top.has("rubric")):
         return
     without = [tier.name for tier in tiers if tier.model is None]
     if without:

@@ -86,7 +86,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...]) -> RoutingStudy |
     check_risk(top, risk)
     if router is not None:
         check_router(router, tiers, risk, limits)
-    check_replay(top, tiers)
+    check_replay(top, tiers, None if router is None else router.value)
     if name is None or labels is None or router is None:
         return None
     return RoutingStudy(

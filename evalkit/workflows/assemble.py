@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalkit.errors import Fault, InputError
-from evalkit.labels import LabelSet
-from evalkit.outcomes import Decisions, Outcomes, Scores, Status
+from evalkit.labels.labelset import LabelSet
+from evalkit.outcomes.scores import Scores
+from evalkit.outcomes.status import Status
+from evalkit.outcomes.table import Outcomes
 from evalkit.routing.data import ClassLimit, Floats, Limits, RoutingData, Settings, rescaled
 from evalkit.routing.path import direction_mask
 from evalkit.study.models import RoutingStudy
 
-__all__ = ["Assembled", "assemble", "settings_of"]
+__all__ = ["Assembled", "assemble", "refuse_small_estimates", "settings_of"]
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,13 @@ def assemble(
     if outcomes is not None:
         sampled = outcomes.present
         count = np.maximum(sampled.sum(axis=2), 1)
-        has = sampled.any(axis=2)
-        cost = np.full((n, k), np.nan)
+        has = np.asarray(sampled.any(axis=2))
         assert cost_usd is not None
         unknown = sampled & np.isnan(cost_usd)
         filled = np.where(unknown, tier_assumed[None, :, None], cost_usd)
         assumed = int((unknown & ~np.isnan(filled)).sum())
         total = np.where(sampled, filled, 0.0).sum(axis=2)
-        cost[has] = (total / count)[has]
+        cost = np.where(has, total / count, np.nan)
         broken = outcomes.having(Status.CONTRACT_FAIL)
         task = np.where(np.isnan(outcomes.task_s), outcomes.request_s, outcomes.task_s)
         if bool((np.isnan(outcomes.task_s) & ~np.isnan(outcomes.request_s)).any()):
@@ -182,8 +183,3 @@ def refuse_small_estimates(study: RoutingStudy, data: RoutingData) -> None:
             )
     if faults:
         raise InputError(faults)
-
-
-def decided_tiers(decisions: Decisions) -> NDArray[np.int8]:
-    """(N,) the tier each item was routed to."""
-    return np.asarray(decisions.routed, dtype=np.int8)

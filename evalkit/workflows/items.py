@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from evalkit.errors import redact
-from evalkit.labels import LabelSet
-from evalkit.outcomes import STATUSES, Outcomes, Scores
+from evalkit.labels.labelset import LabelSet
+from evalkit.outcomes.scores import Scores
+from evalkit.outcomes.status import STATUSES
+from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult
 from evalkit.routing.data import Floats
 from evalkit.routing.points import clean

@@ -53,9 +53,10 @@ def take_look(record: Path, parts: Mapping[str, str], *, declared: int, delta: f
     spent = sum(entry["delta"] or 0.0 for entry in looks)
     share = delta if declared == 1 else delta / 2**number
     allowed = number <= declared and spent + share <= delta * (1 + 1e-9)
-    look = {"key": key, "delta": share if allowed else None, "first_at": now, **dict(sorted(parts.items()))}
+    granted = share if allowed else None
+    look = {"key": key, "delta": granted, "first_at": now, **dict(sorted(parts.items()))}
     text = json.dumps({"schema": _SCHEMA, "looks": [*looks, look]}, indent=1, ensure_ascii=False) + "\n"
-    return Look(number, declared, look["delta"], recorded=_write(record, text))
+    return Look(number, declared, granted, recorded=_write(record, text))
 
 
 def _read(record: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from evalkit import __version__
 from evalkit.gates import Gate
-from evalkit.outcomes import Outcomes
+from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult
 from evalkit.routing.data import RoutingData
 from evalkit.routing.points import OperatingPoint, clean

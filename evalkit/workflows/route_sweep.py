@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from evalkit.errors import Fault, InputError
-from evalkit.labels import LabelSet, read_labels
-from evalkit.outcomes import (
-    Decisions,
-    Outcomes,
-    Scores,
-    read_decisions,
-    read_outcomes,
-    read_scores,
-)
+from evalkit.labels.labelset import LabelSet
+from evalkit.labels.read import read_labels
+from evalkit.outcomes.decisions import Decisions, read_decisions
+from evalkit.outcomes.rates import nothing_scored
+from evalkit.outcomes.read import read_outcomes
+from evalkit.outcomes.scores import Scores, read_scores
+from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult, analyse
 from evalkit.routing.intervals import point_intervals
 from evalkit.study.models import RoutingStudy, Source
@@ -81,13 +79,17 @@ def read_inputs(study: RoutingStudy) -> Inputs:
             cascade=router.policy != "direct",
             missing=router.missing_scores,
             probability=router.probability,
-            risks=labels.risk_names,
+            risk=labels.risk_names,
+            weight=labels.weight,
         )
     if router.decisions is not None:
         decisions = _read(faults, read_decisions, router.decisions, **about)
     priced = None
     if not faults and outcomes is not None:
-        priced = price_outcomes(study, outcomes)
+        try:
+            priced = price_outcomes(study, outcomes)
+        except InputError as error:
+            faults.extend(error.faults)
     if faults:
         raise InputError(faults)
     if scores is None and decisions is None:
@@ -165,14 +167,14 @@ def _rank(result: RoutingResult) -> tuple[int, float]:
 
 def _not_measured(result: RoutingResult, inputs: Inputs) -> RoutingResult:
     """Where no outcome at all was answered, say so first: nothing was measured."""
-    outcomes = inputs.outcomes
-    if outcomes is None or bool((outcomes.answered & outcomes.present).any()):
+    sentence = None if inputs.outcomes is None else nothing_scored(inputs.outcomes)
+    if sentence is None:
         return result
     from evalkit.gates import Decision, Verdict
 
     verdict = Verdict(
         Decision.INSUFFICIENT_EVIDENCE,
-        (outcomes.error_summary(), *result.verdict.reasons),
+        (sentence, *result.verdict.reasons),
         result.verdict.uncertified,
         "Insufficient evidence: nothing was measured",
         "Put the cause of the errors right and collect the outcomes again",

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from evalkit.outcomes import Outcomes, Status
+from evalkit.outcomes.status import Status
+from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult
 from evalkit.routing.data import Floats
 from evalkit.routing.points import clean
