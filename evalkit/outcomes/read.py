@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from evalkit.errors import Fault
 from evalkit.outcomes.align import Unknown, damaged_ids, item_positions, missing_list, tier_positions
 from evalkit.outcomes.columns import NUMBERS, OUTCOME_SCHEMA
-from evalkit.outcomes.errors_seen import errors_seen
+from evalkit.outcomes.errors_seen import errors_seen, read_errors
+from evalkit.outcomes.layout import rank, slots
 from evalkit.outcomes.rules import CONTRADICTION, SILENT, decide, unanswered
 from evalkit.outcomes.status import ABSENT, ANSWERED, STATUSES, status_code
 from evalkit.outcomes.table import Outcomes, Replies
@@ -35,7 +36,7 @@ Missing = Literal["error", "unanswered"]
 def read_outcomes(
     source: str | Path,
     *,
-    ids: Sequence[str],
+    ids: Sequence[str] | None,
     tiers: Sequence[str],
     columns: Mapping[str, str] | None = None,
     encoding: str | None = None,
@@ -44,6 +45,8 @@ def read_outcomes(
     unknown: Unknown = "error",
 ) -> Outcomes:
     """Read the outcomes of `ids` (the labelled items, in their order) on `tiers` from CSV, JSONL or Parquet.
+
+    Without `ids`, the items are those of the file, in the order in which they first occur.
 
     A row has `id`, `tier` (or `arm`) and at least one of `status`, `passed` and `score` (`rules.decide`); `sample`
     numbers the samples of an item. Without a row for an item and tier: an input error that lists them, unless
@@ -67,37 +70,40 @@ def read_outcomes(
             )
         )
         faults.raise_all()
-    return _Reader(Fields(table, names, faults), tuple(ids), tuple(tiers)).read(pass_at, missing, unknown)
+    items = None if ids is None else tuple(ids)
+    return _Reader(Fields(table, names, faults), items, tuple(tiers)).read(pass_at, missing, unknown)
 
 
 class _Reader:
     """The steps of reading one outcome file; rows are R, items N, tiers K, samples S."""
 
-    def __init__(self, fields: Fields, ids: tuple[str, ...], tiers: tuple[str, ...]) -> None:
+    def __init__(self, fields: Fields, ids: tuple[str, ...] | None, tiers: tuple[str, ...]) -> None:
         self.fields = fields
-        self.names = ids
         self.tiers = tiers
-        self.known = normalised(pa.array(ids, pa.large_string()))
+        self.ids = read_ids(fields)
+        self.names = tuple(pc.unique(self.ids.drop_null()).to_pylist()) if ids is None else ids
+        self.known = normalised(pa.array(self.names, pa.large_string()))
 
     def read(self, pass_at: float, missing: Missing, unknown: Unknown) -> Outcomes:
         fields, faults = self.fields, self.fields.faults
-        self.ids = read_ids(fields)
         item = item_positions(fields, self.ids, self.known, self.names, unknown, "row")
         tier = tier_positions(fields, self.tiers, unknown)
         sample = self._samples()
         given, passed, score = self._verdicts()
-        status, wrong = decide(given, passed, score, pass_at)
+        errors = read_errors(fields)
+        errored = None if errors is None else np.asarray(errors.is_valid().to_numpy(zero_copy_only=False))
+        status, wrong = decide(given, passed, score, pass_at, errored)
         self._rule_faults(given, wrong)
         numbers = {
             name: fields.numbers(name, minimum=0, says=why) for name, why in NUMBERS.items() if fields.has(name)
         }
         used = (item >= 0) & (tier >= 0)
-        slot, n_samples = _slots(item, sample, used)
+        slot, n_samples = slots(item, sample, used)
         place = np.where(used, (item * len(self.tiers) + tier) * n_samples + slot, -1)
         self._repeated(place, sample)
         self._missing(item, tier, used, missing)
         faults.raise_if_any()
-        return self._assemble(place, used, n_samples, status, given, passed, score, sample, numbers)
+        return self._assemble(place, used, n_samples, status, given, passed, score, sample, numbers, errors)
 
     def _samples(self) -> npt.NDArray[np.int64]:
         fields = self.fields
@@ -235,6 +241,7 @@ class _Reader:
         score: npt.NDArray[np.float64],
         sample: npt.NDArray[np.int64],
         numbers: Mapping[str, npt.NDArray[np.float64]],
+        errors: pa.Array | None,
     ) -> Outcomes:
         fields = self.fields
         shape = (len(self.names), len(self.tiers), n_samples)
@@ -251,7 +258,6 @@ class _Reader:
         figures = {name: spread(numbers[name], np.nan) if name in numbers else unknown for name in NUMBERS}
         model = normalised(fields.texts("model")) if fields.has("model") else None
         reply = fields.texts("reply") if fields.has("reply") else None
-        errors = _error_values(fields) if fields.has("error") else None
         replies = None
         if reply is not None:
             replies = Replies(TextColumn(reply), spread(np.arange(len(place), dtype=np.int64), -1))
@@ -306,11 +312,11 @@ class _Reader:
         numbers: Mapping[str, npt.NDArray[np.float64]],
         model: pa.Array | None,
         reply: pa.Array | None,
-        errors: list[Any] | None,
+        errors: pa.Array | None,
     ) -> str:
         fields = self.fields
         tier = normalised(fields.texts("tier"))
-        order = np.lexsort((sample, _rank(tier), _rank(self.ids)))
+        order = np.lexsort((sample, rank(tier), rank(self.ids)))
         mark = Fingerprint("outcomes", order)
         mark.texts("id", self.ids)
         mark.texts("tier", tier)
@@ -321,41 +327,7 @@ class _Reader:
         for name in NUMBERS:
             if name in numbers and not np.isnan(numbers[name]).all():
                 mark.numbers(name, numbers[name])
-        for name, texts in (("model", model), ("reply", reply)):
+        for name, texts in (("model", model), ("reply", reply), ("error", errors)):
             if texts is not None:
                 mark.texts(name, texts)
-        if errors is not None:
-            mark.values("error", [None if e == "" else e for e in errors])
         return mark.hexdigest()
-
-
-def _rank(texts: pa.Array) -> npt.NDArray[np.int64]:
-    """The place of each text among the distinct texts in order."""
-    encoded = pc.dictionary_encode(texts)
-    order = np.asarray(pc.sort_indices(encoded.dictionary).to_numpy(), dtype=np.int64)
-    place = np.empty(len(order) + 1, dtype=np.int64)
-    place[order] = np.arange(len(order))
-    place[-1] = -1
-    codes = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    return np.asarray(place[codes], dtype=np.int64)
-
-
-def _slots(
-    item: npt.NDArray[np.int64], sample: npt.NDArray[np.int64], used: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.int64], int]:
-    """The place of each row's sample among the sample numbers of its item, over all tiers; how many at most."""
-    slot = np.zeros(len(item), dtype=np.int64)
-    if not used.any() or (sample[used] == sample[used][0]).all():
-        return slot, 1
-    numbers, code = np.unique(sample[used], return_inverse=True)
-    keys, inverse = np.unique(item[used] * len(numbers) + code, return_inverse=True)
-    owner = keys // len(numbers)
-    rank = np.arange(len(keys)) - np.searchsorted(owner, owner, side="left")
-    slot[used] = rank[inverse]
-    return slot, int(rank.max()) + 1
-
-
-def _error_values(fields: Fields) -> list[Any]:
-    column = fields.column("error")
-    values = column if isinstance(column, list) else column.to_pylist()
-    return list(values)

@@ -12,7 +12,7 @@ __all__ = ["CONTRADICTION", "SILENT", "decide"]
 CONTRADICTION = 1
 SILENT = 2
 
-_OK, _WRONG, _CONTRACT = (status_code(s) for s in (Status.OK, Status.WRONG, Status.CONTRACT_FAIL))
+_OK, _WRONG, _ERROR = (status_code(s) for s in (Status.OK, Status.WRONG, Status.ERROR))
 _UNANSWERED = np.array([s not in ANSWERED for s in STATUSES] + [False])
 
 
@@ -21,12 +21,15 @@ def decide(
     passed: npt.NDArray[np.int8],
     score: npt.NDArray[np.float64],
     pass_at: float,
+    errored: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
     """The status code of each row, and what is wrong with it (0, `CONTRADICTION` or `SILENT`).
 
     `status` holds codes (-1: not given), `passed` 1, 0 or -1 (not given), `score` NaN where not given.
     `passed` decides; without it a score of at least `pass_at` passes; `ok` that did not pass is `wrong`. A pass
     on `wrong`, `contract_fail` or an unanswered status is a contradiction. A row that says nothing is silent.
+    A row without a status that did not pass and has an error text (`errored`) is `error`: a failed request is not
+    a wrong answer.
     """
     scored = ~np.isnan(score)
     passes = np.where(passed >= 0, passed == 1, scored & (score >= pass_at))
@@ -34,9 +37,11 @@ def decide(
     judged = np.where(passes, _OK, _WRONG)
     out = np.where(status == ABSENT, np.where(verdict, judged, ABSENT), status)
     out = np.where((status == _OK) & verdict, judged, out)
+    if errored is not None:
+        out = np.where((status == ABSENT) & errored & ~passes, _ERROR, out)
     fault = np.zeros(len(status), dtype=np.int8)
     fault[(status >= 0) & (status != _OK) & verdict & passes] = CONTRADICTION
-    fault[(status == ABSENT) & ~verdict] = SILENT
+    fault[out == ABSENT] = SILENT
     return out.astype(np.int8), fault
 
 

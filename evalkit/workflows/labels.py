@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, cast
 
-from evalkit.errors import Fault, InputError
+from evalkit.errors import Fault, InputError, visible
 from evalkit.labels.base import read_base
 from evalkit.labels.read import read_labels
 from evalkit.labels.summary import summarise, summary_lines
@@ -19,7 +19,7 @@ from evalkit.outcomes.read import read_outcomes
 from evalkit.tabular.names import nfc, quoted
 from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
 
-__all__ = ["check_labels", "derive_labels", "names_in", "pairs_in"]
+__all__ = ["check_labels", "derive_labels", "names_in", "pairs_in", "show"]
 
 
 def pairs_in(option: str, given: Sequence[str]) -> dict[str, str]:
@@ -63,7 +63,7 @@ def check_labels(
     json_file: Path | None,
     quiet: bool,
 ) -> None:
-    """Read the labels, print their summary on stdout and notices on stderr. Raises `InputError` with all faults."""
+    """Read the labels; summary to stdout, notices to stderr. Raises `InputError` with every fault."""
     mapping = pairs_in("--column", columns)
     if study is not None:
         from evalkit.study.routing import read_study
@@ -91,7 +91,7 @@ def check_labels(
     summary = summarise(labels)
     if json_file is not None:
         write_atomic(json_file, json.dumps(summary.as_json(), ensure_ascii=False, indent=2) + "\n")
-    _print([] if quiet else summary_lines(summary), summary.notices)
+    show([] if quiet else summary_lines(summary), summary.notices)
 
 
 def derive_labels(
@@ -136,11 +136,12 @@ def derive_labels(
     lines += [f"  {name}: {counts.get(name, 0):,}" for name in (*names, "unsolvable")]
     if found.status.shape[2] > 1:
         lines.append(f"  up to {found.status.shape[2]} samples an item: a tier passes when every sample did")
-    _print([] if quiet else lines, [*(base.notices if base else ()), *found.notices])
+    show([] if quiet else lines, [*(base.notices if base else ()), *found.notices])
 
 
-def _print(lines: Sequence[str], notices: Sequence[str]) -> None:
+def show(lines: Sequence[str], notices: Sequence[str]) -> None:
+    """Print results on stdout and notices on stderr, as safe text."""
     for line in lines:
-        print(line)
+        print(visible(line, 2000))
     for notice in notices:
-        print(f"notice: {notice}", file=sys.stderr)
+        print(f"notice: {visible(notice, 2000)}", file=sys.stderr)
