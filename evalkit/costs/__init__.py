@@ -1,0 +1,28 @@
+"""Token counts in one normal form, price cards, and exact costs; pure."""
+
+from evalkit.costs.cost import Cost, CostTotal, cost_on_card, cost_usd, total_usd
+from evalkit.costs.layouts import LAYOUTS, Layout
+from evalkit.costs.prices import Kind, Price, PriceCard, PricePeriod, Rates, Tier, card_fingerprint, same_prices
+from evalkit.costs.usage import Reading, Usage, constant_counts, normal_usage
+
+__all__ = [
+    "LAYOUTS",
+    "Cost",
+    "CostTotal",
+    "Kind",
+    "Layout",
+    "Price",
+    "PriceCard",
+    "PricePeriod",
+    "Rates",
+    "Reading",
+    "Tier",
+    "Usage",
+    "card_fingerprint",
+    "constant_counts",
+    "cost_on_card",
+    "cost_usd",
+    "normal_usage",
+    "same_prices",
+    "total_usd",
+]

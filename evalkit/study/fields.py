@@ -250,6 +250,8 @@ def _number_fix(node: Node) -> str:
         return f"write {visible(text, 60)} without quotes"
     if text.count(",") == 1 and _parsed(text.replace(",", ".")) is not None:
         return f"write {visible(text.replace(',', '.'), 60)}, with a point"
+    if text[:1] in {"$", "€", "£", "₩"} and _parsed(text[1:]) is not None:
+        return f"write {visible(text[1:].strip(), 60)}, without a currency sign"
     if text.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
         return "write a finite number"
     return "write a plain number such as 0.05"

@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from evalkit.costs.decimals import plain_decimal
 from evalkit.study.models import RoutingStudy, Source
 
 __all__ = ["study_fingerprint"]
@@ -52,7 +53,7 @@ def _canonical(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_canonical(item) for item in value]
     if isinstance(value, Decimal):
-        return format(value.normalize() if value else Decimal(0), "f")
+        return plain_decimal(value)
     if isinstance(value, float) and value == 0:
         return 0.0
     return value

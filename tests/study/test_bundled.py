@@ -54,7 +54,8 @@ def test_a_wheel_carries_them_and_finds_them(repo: Path, tmp_path: Path) -> None
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     ask = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import evalkit; from evalkit.study.bundled import bundled_path; "
+        "import sys; sys.path.insert(0, sys.argv[1]); import evalkit; "
+        "from evalkit.study.bundled import bundled_path; "
         "print(evalkit.__file__); print(bundled_path('helpdesk'))"
     )
     shown = subprocess.run(

@@ -1,0 +1,203 @@
+"""The names that providers and tracing formats give to token counts, read without a guess about their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Counts", "read_counts", "usage_of"]
+
+# A name with a point may be one key (tracing attributes) or a path (nested details).
+_NAMES: dict[str, tuple[str, ...]] = {
+    "input": (
+        "prompt_tokens",
+        "input_tokens",
+        "promptTokenCount",
+        "input",
+        "gen_ai.usage.input_tokens",
+        "gen_ai.usage.prompt_tokens",
+        "llm.token_count.prompt",
+    ),
+    "output": (
+        "completion_tokens",
+        "output_tokens",
+        "candidatesTokenCount",
+        "output",
+        "gen_ai.usage.output_tokens",
+        "gen_ai.usage.completion_tokens",
+        "llm.token_count.completion",
+    ),
+    "total": ("total_tokens", "totalTokenCount", "total", "gen_ai.usage.total_tokens", "llm.token_count.total"),
+    "cache_read": (
+        "prompt_tokens_details.cached_tokens",
+        "input_tokens_details.cached_tokens",
+        "cache_read_input_tokens",
+        "prompt_cache_hit_tokens",
+        "cachedContentTokenCount",
+        "input_cached_tokens",
+        "input_cache_read",
+        "cache_read_tokens",
+        "prompt_cache_read_tokens",
+        "gen_ai.usage.cache_read.input_tokens",
+        "gen_ai.usage.cache_read_tokens",
+        "gen_ai.usage.details.cache_read_input_tokens",
+        "llm.token_count.prompt_details.cache_read",
+    ),
+    "cache_write": (
+        "prompt_tokens_details.cache_write_tokens",
+        "prompt_tokens_details.cache_creation_tokens",
+        "input_tokens_details.cache_write_tokens",
+        "cache_creation_input_tokens",
+        "input_cache_creation",
+        "input_cache_write",
+        "cache_write_tokens",
+        "prompt_cache_write_tokens",
+        "gen_ai.usage.cache_creation.input_tokens",
+        "gen_ai.usage.cache_write.input_tokens",
+        "gen_ai.usage.cache_write_tokens",
+        "llm.token_count.prompt_details.cache_write",
+    ),
+    "reasoning": (
+        "completion_tokens_details.reasoning_tokens",
+        "output_tokens_details.reasoning_tokens",
+        "output_tokens_details.thinking_tokens",
+        "reasoning_tokens",
+        "thoughtsTokenCount",
+        "output_reasoning_tokens",
+        "output_reasoning",
+        "gen_ai.usage.reasoning.output_tokens",
+        "gen_ai.usage.reasoning_tokens",
+        "llm.token_count.completion_details.reasoning",
+    ),
+    "write_5m": ("cache_creation.ephemeral_5m_input_tokens",),
+    "write_1h": ("cache_creation.ephemeral_1h_input_tokens",),
+    "miss": ("prompt_cache_miss_tokens",),
+    "tool_prompt": ("toolUsePromptTokenCount",),
+}
+_OTHER_MEDIA = ("audio_tokens", "image_tokens", "video_tokens")
+_DETAILS = (
+    "prompt_tokens_details",
+    "input_tokens_details",
+    "completion_tokens_details",
+    "output_tokens_details",
+)
+_STANDARD = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "total": "total_tokens",
+    "cache_read": "cached tokens",
+    "cache_write": "cache write tokens",
+    "reasoning": "reasoning_tokens",
+}
+_CHECK = "store the raw usage and check what the provider's counts mean"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts as they were given, with the name each was given under. `problem` says why they cannot be used."""
+
+    input: int | None = None
+    output: int | None = None
+    total: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+    cache_write_1h: int | None = None
+    names: Mapping[str, str] = field(default_factory=lambda: dict(_STANDARD))
+    problem: str | None = None
+    fix: str = _CHECK
+
+    @property
+    def cached(self) -> int:
+        """Cache reads and writes together."""
+        return (self.cache_read or 0) + (self.cache_write or 0)
+
+
+def usage_of(raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The usage inside a provider's response or a trace record, or `raw` itself where it is one."""
+    if not isinstance(raw, Mapping):
+        return None
+    for key in ("usage", "usageMetadata", "usageDetails"):
+        if isinstance(raw.get(key), Mapping):
+            return raw[key]  # type: ignore[no-any-return]
+    known = {name.split(".")[0] for names in _NAMES.values() for name in names} | {
+        name for names in _NAMES.values() for name in names
+    }
+    return raw if known & raw.keys() else None
+
+
+def read_counts(usage: Mapping[str, Any]) -> Counts:
+    """The counts of a usage. Those that are no whole numbers, negative or at odds with others are a `problem`."""
+    values: dict[str, int | None] = {}
+    names = dict(_STANDARD)
+    for kind, known in _NAMES.items():
+        found = list(_found(usage, known))
+        for name, value in found:
+            if isinstance(value, str) and value.isascii() and value.isdigit() and "." in name:
+                continue  # 64-bit numbers are text in trace files
+            if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+                return Counts(problem=f"{name} is {value!r:.60}, not a whole number")
+            if value < 0:
+                return Counts(problem=f"{name} is {value}, below 0")
+        whole = [(name, int(value)) for name, value in found]
+        if len({value for _, value in whole}) > 1:
+            said = ", ".join(f"{name} {value}" for name, value in whole)
+            return Counts(problem=f"two counts of the same tokens differ: {said}")
+        values[kind] = whole[0][1] if whole else None
+        if whole:
+            names[kind] = whole[0][0].rpartition(".")[2] if whole[0][0].startswith(_DETAILS) else whole[0][0]
+    return _joined(usage, values, names)
+
+
+def _joined(usage: Mapping[str, Any], values: dict[str, int | None], names: dict[str, str]) -> Counts:
+    """Counts that some providers split, put together; media that a text price does not cover, refused."""
+    media = list(_not_text(usage))
+    if media:
+        return Counts(problem=f"has {', '.join(media)}, which a price for text does not cover")
+    hit, miss, prompt = values["cache_read"], values["miss"], values["input"]
+    if miss is not None and hit is not None and prompt is not None and hit + miss != prompt:
+        added = f"cache hit {hit} and cache miss {miss}"
+        return Counts(problem=f"{added} do not add up to {names['input']} {prompt}")
+    short, long, written = values["write_5m"], values["write_1h"], values["cache_write"]
+    if short is not None or long is not None:
+        split = (short or 0) + (long or 0)
+        if written is not None and split != written:
+            return Counts(problem=f"cache writes {short or 0} and {long or 0} do not add up to {written}")
+        written = split
+    if prompt is not None and values["tool_prompt"]:
+        prompt += values["tool_prompt"]
+    return Counts(
+        input=prompt,
+        output=values["output"],
+        total=values["total"],
+        cache_read=hit,
+        cache_write=written,
+        reasoning=values["reasoning"],
+        cache_write_1h=long,
+        names=names,
+    )
+
+
+def _not_text(usage: Mapping[str, Any]) -> Iterator[str]:
+    """Counts of tokens that a price for text does not cover: sound, pictures, buckets of unknown meaning."""
+    for details in _DETAILS:
+        inner = usage.get(details)
+        if isinstance(inner, Mapping):
+            yield from (f"{name} {inner[name]}" for name in _OTHER_MEDIA if inner.get(name))
+    if "input" in usage or "output" in usage:  # disjoint buckets: one that is not known would be lost
+        known = {name for names in _NAMES.values() for name in names}
+        for name, value in usage.items():
+            if name.startswith(("input_", "output_")) and name not in known and value:
+                yield f"{name} {value!r:.60}"
+
+
+def _found(usage: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    for name in known:
+        value: Any = usage.get(name)
+        if value is None and "." in name:
+            head, _, tail = name.partition(".")
+            inner = usage.get(head)
+            value = inner.get(tail) if isinstance(inner, Mapping) else None
+        if value is not None:
+            yield name, value
