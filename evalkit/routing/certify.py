@@ -18,7 +18,16 @@ from evalkit.routing.sweep import Sweep
 from evalkit.statistics.bounds import effective_n
 from evalkit.statistics.tolerance import Tolerance, certified_threshold, walk
 
-__all__ = ["Certificate", "ClassCertificate", "Shares", "certify", "class_units", "request_n", "shares_along"]
+__all__ = [
+    "Certificate",
+    "ClassCertificate",
+    "Shares",
+    "certify",
+    "class_units",
+    "request_n",
+    "shares_along",
+    "slow_share",
+]
 
 P95_SLOW_SHARE = 0.05
 
