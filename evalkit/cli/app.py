@@ -110,13 +110,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str], *, debug: bool) -> int:
     """The exit code of one command; only an interruption and a lost reader are raised."""
     try:
-        code = typer.main.get_command(app).main(args=arguments, prog_name=PROGRAM, standalone_mode=False)
+        command = typer.main.get_command(app)
+        # Not command.main(): it turns a lost reader into exit code 1, which would read as "rejected".
+        with command.make_context(PROGRAM, arguments) as ctx:
+            code = command.invoke(ctx)
         if code is not None and type(code) is not int:
             raise TypeError(f"a command returned {code!r} for its exit code")
     except (KeyboardInterrupt, BrokenPipeError):
         raise
     except typer.Abort:
         raise KeyboardInterrupt from None
+    except typer.Exit as done:
+        return done.exit_code
     except typer.TyperException as error:
         return _fail(_usage(error), INPUT_ERROR)
     except InputError as error:
