@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from . import numbers, text
 from .figures import ClassCurve, class_curve
+from .notes import Notes
 from .points_view import Chosen, PointRow, chosen, point_row
 from .verdict import Result
 
-__all__ = ["Explorer", "Panel", "explorer"]
+__all__ = ["Explorer", "Panel", "explorer", "readings"]
 
 _ROWS: Final = 12
 _CURVES: Final = 8
@@ -25,9 +27,6 @@ class Panel:
     risk: str
     rank: int
     curve: ClassCurve
-    under: str
-    bound: str
-    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +36,14 @@ class Explorer:
     start: int
     start_word: str
     count: int
-    first: PointRow
+    slots: list[str]
     panels: list[Panel]
     left_out: int
     table: list[tuple[PointRow, list[str], bool]]
     classes: list[str]
+    steps: list[str]
     script: dict[str, Any]
+    notes: list[str]
 
 
 def explorer(result: Result, ranks: Mapping[str, int]) -> Explorer | None:
@@ -60,31 +61,44 @@ def explorer(result: Result, ranks: Mapping[str, int]) -> Explorer | None:
     panels = []
     for i, risk in enumerate(shown):
         curve = class_curve(points, risk["name"], risk.get("max_under_route"), at, i)
-        under, bound, state = _class_texts(points[at], risk)
-        panels.append(
-            Panel(text.line(risk["name"], 40), risk["name"], ranks[risk["name"]], curve, under, bound, state)
-        )
+        panels.append(Panel(text.line(risk["name"], 40), risk["name"], ranks[risk["name"]], curve))
     rows = [point_row(point, "", result, chosen=i == at and exactly) for i, point in enumerate(points)]
     texts = [_texts(row, point, shown) for row, point in zip(rows, points, strict=True)]
+    notes = Notes()
     table = [
-        (rows[i], [_class_cell(points[i], risk) for risk in classes], i == at and exactly)
+        (notes.row(rows[i]), [_class_cell(points[i], risk) for risk in classes], i == at and exactly)
         for i in _picked(len(points), at)
     ]
     return Explorer(
         start=at,
-        start_word=now.word if now and exactly else "nearest point" if now else "start",
+        start_word=f"{now.word} point" if now and exactly else "nearest point" if now else "first point",
         count=len(points),
-        first=rows[at],
+        slots=texts[at],
         panels=panels,
         left_out=len(classes) - len(shown),
         table=table,
         classes=[text.line(risk["name"], 40) for risk in classes],
+        notes=notes.texts,
+        steps=_steps(result, rows[at]),
         script={
             "start": at,
             "text": texts,
             "marks": [[panel.curve.marks[i] for panel in panels] for i in range(len(points))],
         },
     )
+
+
+def readings(row: PointRow) -> list[str]:
+    """The figures that the page shows of the point in view."""
+    return [row.escalated, row.cost, row.total, row.passed, row.p95]
+
+
+def _steps(result: Result, row: PointRow) -> list[str]:
+    """The heads of the threshold columns: with more than two tiers each threshold guards one step."""
+    names = [text.line(tier["name"], 24) for tier in result["tiers"]]
+    if len(row.cuts) == len(names) - 1 > 1:
+        return [f"{a} to {b}" for a, b in pairwise(names)]
+    return ["Threshold"] if len(row.cuts) == 1 else [f"Threshold {i + 1}" for i in range(len(row.cuts))]
 
 
 def _texts(row: PointRow, point: Mapping[str, Any], classes: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -94,16 +108,10 @@ def _texts(row: PointRow, point: Mapping[str, Any], classes: Sequence[Mapping[st
     spoken += "".join(
         f"; {text.line(risk['name'], 40)} {bound}" for risk, (_, bound, _) in zip(classes, parts, strict=True)
     )
-    return [
-        row.thresholds,
-        row.escalated,
-        row.cost,
-        row.total,
-        row.passed,
-        row.p95,
-        spoken,
-        *(v for part in parts for v in part),
-    ]
+    # The reason of an unknown figure stands in the table below.
+    figures = [v.partition(" (")[0] if v.startswith("n/a") else v for v in readings(row)]
+    each = [numbers.unbroken(v) for v in (*figures, spoken, *(v for part in parts for v in part))]
+    return [row.thresholds, *each]
 
 
 def _class_texts(point: Mapping[str, Any], risk: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -21,11 +21,11 @@ __all__ = ["ClassCurve", "class_curve", "cost_quality", "gate_bar"]
 
 def gate_bar(gate: Mapping[str, Any], state: str, *, width: float = 176, height: float = 26) -> Markup | None:
     """Estimate (dot) and bound (bar end) against the limit (line); the side that is not allowed is hatched."""
-    limit, seen = gate["limit"], gate.get("observed")
+    limit, seen = gate.get("limit"), gate.get("observed")
     least = gate.get("limit_is", "max") == "min"
     bound = gate.get("lower_bound" if least else "upper_bound")
     known = [v for v in (seen, bound) if v is not None]
-    if not known:
+    if not known or limit is None:
         return None
     low, high = _gate_range(limit, known, least, gate.get("unit") or "share")
     x = scale(low, high, 5, width - 5)
@@ -98,6 +98,7 @@ def class_curve(
     share = [p.get("escalation_rate") for p in points]
     high = _curve_top(rate, bound, limit, at)
     x, y = scale(0, 1, left, right), scale(0, high, bottom, top)
+    free = scale(0, high, bottom, top, hold=False)
     parts = _frame(left, right, top, bottom, x, y, high)
     if limit is not None:
         edge = y(limit)
@@ -112,18 +113,22 @@ def class_curve(
                 fill="url(#hatch)",
             )
         )
-    seen = [(x(s), y(v)) for s, v in zip(share, rate, strict=True) if s is not None and v is not None]
-    limits = [(x(s), y(v)) for s, v in zip(share, bound, strict=True) if s is not None and v is not None]
+    seen = [(x(s), free(v)) for s, v in zip(share, rate, strict=True) if s is not None and v is not None]
+    limits = [(x(s), free(v)) for s, v in zip(share, bound, strict=True) if s is not None and v is not None]
+    curves = []
     if seen and limits:
-        parts.append(element("path", d=polyline([*seen, *reversed(limits)], close=True), class_="band"))
+        curves.append(element("path", d=polyline([*seen, *reversed(limits)], close=True), class_="band"))
     if limits:
-        parts.append(element("path", d=polyline(limits), class_="bound"))
+        curves.append(element("path", d=polyline(limits), class_="bound"))
     if seen:
-        parts.append(element("path", d=polyline(seen), class_="rate"))
+        curves.append(element("path", d=polyline(seen), class_="rate"))
+    inside = element("rect", x=left, y=top, width=right - left, height=bottom - top + 2)
+    parts.append(element("clipPath", inside, id=f"frame-{index}"))
+    parts.append(element("g", *curves, clip_path=f"url(#frame-{index})"))
     if limit is not None:
         parts.append(element("path", d=f"M{number(left)},{number(y(limit))}H{number(right)}", class_="limit"))
         label = f"limit {numbers.exact(limit, 'share')}"
-        parts.append(element("text", label, x=right - 4, y=y(limit) - 5, class_="lab e"))
+        parts.append(element("text", label, x=left + 5, y=y(limit) - 5, class_="lab"))
     marks = [
         (
             round(x(s), 1) if s is not None else left,
@@ -235,7 +240,10 @@ def cost_quality(result: Result, *, width: float = 640, height: float = 360) -> 
         parts.append(element("path", d=_SHAPES[m.kind], transform=_shift(x(m.x), y(m.y)), class_=f"mk {m.kind}"))
     size = 12.5
     spots = place_labels(
-        [(x(m.x), y(m.y), m.label) for m in marks], (left + 2, top - 4, right + 6, bottom - 2), size
+        [(x(m.x), y(m.y), m.label) for m in marks],
+        (left + 2, top - 4, right + 6, bottom - 2),
+        size,
+        [(x(a), y(b)) for a, b in curve] + [(x(m.x), y(v)) for m in marks for v in m.y_ends or ()],
     )
     for m, spot in zip(marks, spots, strict=True):
         if spot:

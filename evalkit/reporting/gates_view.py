@@ -21,19 +21,19 @@ _STATUS_WORDS: Final = {
     "infeasible": "no threshold meets it",
 }
 _RULES: Final = {
-    "not_shown_to_separate": "The score is not shown to separate",
-    "separation": "The score is not shown to separate",
-    "quality_overlap": "The cheapest tier is not shown to be worse than the strongest",
-    "near_total_escalation": "Nearly everything is escalated",
-    "escalates_everything": "Nearly everything is escalated",
-    "no_gain": "No gain over the best fixed arm",
-    "no_better_than_fixed": "No gain over the best fixed arm",
+    "router_not_shown_to_separate": "The score is not shown to separate",
+    "quality_overlaps": "The strongest tier is not shown to be better than the cheapest",
+    "escalates_nearly_everything": "Nearly everything is escalated",
+    "no_gain_over_best_fixed_arm": "No gain over the best fixed arm",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class GateRow:
-    """One gate in words. `state` is pass, open or fail; a pass that is not `certified` must look different."""
+    """One gate in words. `state` is pass, open or fail; a pass that is not `certified` must look different.
+
+    `message` is what a table row adds to its numbers; `spoken` is the whole message, for where there is no table.
+    """
 
     name: str
     label: str
@@ -47,6 +47,7 @@ class GateRow:
     bound: str
     n: str
     message: str
+    spoken: str
     raw: Mapping[str, Any]
 
 
@@ -88,6 +89,8 @@ def rule_rows(result: Result) -> list[RuleRow]:
     for rule in result.get("stop_rules") or []:
         state = rule_state(rule)
         word = "Not triggered" if state == "pass" else "Triggered" if rule.get("triggered") else "Not known"
+        if rule.get("applies") is False:
+            word = "Does not apply"
         label = _RULES.get(rule["name"]) or text.words(rule["name"]).capitalize()
         rows.append(RuleRow(text.line(rule["name"]), label, state, word, text.line(rule.get("detail") or "", 400)))
     return rows
@@ -101,19 +104,12 @@ def verdict_view(result: Result) -> Verdict:
     tally = {state: sum(row.state == state for row in rows) for state in ("fail", "open", "pass")}
     tally["uncertified"] = sum(row.state == "pass" and not row.certified for row in rows)
     hit = sum(rule.state != "pass" for rule in rules)
-    headline = (
-        verdict.get("headline")
-        or {
-            "approve": "All gates pass.",
-            "reject": "A limit is broken or a stop rule is triggered.",
-            "insufficient_evidence": "The evidence does not decide every gate.",
-        }[verdict["decision"]]
-    )
+    headline, reasons = _headline(verdict)
     return Verdict(
         decision=verdict["decision"],
         word=WORDS[verdict["decision"]],
-        headline=text.line(headline, 400),
-        reasons=[text.line(reason, 400) for reason in verdict.get("reasons") or []],
+        headline=headline,
+        reasons=reasons,
         next_step=text.line(verdict.get("next_step") or "", 400),
         uncertified=[text.line(name) for name in verdict.get("uncertified") or []],
         tally=tally,
@@ -123,47 +119,72 @@ def verdict_view(result: Result) -> Verdict:
     )
 
 
+def _headline(verdict: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The headline and the reasons below it; a headline that only repeats the verdict gives way to a reason."""
+    headline = text.line(verdict.get("headline") or "", 400)
+    reasons = [text.line(reason, 400) for reason in verdict.get("reasons") or []]
+    if headline.rstrip(".").casefold() not in {"", "rejected", "approved", "insufficient evidence"}:
+        return headline, reasons
+    if reasons and verdict["decision"] != "approve":
+        return reasons[0], reasons[1:]
+    plain = {"approve": "Every gate passes", "reject": "Rejected"}
+    return plain.get(verdict["decision"], "The evidence does not decide every gate"), reasons
+
+
 def _gate_row(gate: Mapping[str, Any]) -> GateRow:
     state = STATES[gate["status"]]
     unit: numbers.Unit = gate.get("unit") or "share"
-    limit = gate["limit"]
+    limit = gate.get("limit")
     least = gate.get("limit_is", "max") == "min"
     bound_key = "lower_bound" if least else "upper_bound"
     bound = gate.get(bound_key)
     bound_text = numbers.quantity(bound, unit, limit=limit, reason=_reason(gate, bound_key, "no bound"))
-    n_is = text.line(gate.get("n_is") or "items")
     k, n = gate.get("k"), gate.get("n")
+    label = text.line(gate.get("label") or text.words(gate["name"]))
+    spoken = _message(gate, state, label)
     return GateRow(
         name=text.line(gate["name"]),
-        label=text.line(gate.get("label") or text.words(gate["name"])),
+        label=label,
         state=state,
         certified=gate["status"] == "certified",
         word=_WORDS[state],
         status=_STATUS_WORDS[gate["status"]],
-        limit=("≥ " if least else "≤ ") + numbers.exact(limit, unit),
+        limit=numbers.na("no limit") if limit is None else ("≥ " if least else "≤ ") + numbers.exact(limit, unit),
         estimate=numbers.quantity(
             gate.get("observed"), unit, limit=limit, reason=_reason(gate, "observed", "not measured")
         ),
-        counts="" if k is None or not n else numbers.of(k, n),
+        counts="" if k is None or not n else numbers.of(k, n) + _counted(gate, least),
         bound=bound_text if bound is None else ("≥ " if least else "≤ ") + bound_text,
-        n=numbers.na("unknown") if n is None else f"{numbers.count(n)} {n_is}",
-        message=_message(gate, state, n_is),
+        n=numbers.na("unknown") if n is None else f"{numbers.count(n)} ({_things(gate)})",
+        message="" if gate["status"] == "certified" and unit == "share" else spoken,
+        spoken=spoken,
         raw=gate,
     )
 
 
-def _message(gate: Mapping[str, Any], state: str, n_is: str) -> str:
-    """What the row says beside its numbers: how it can be settled, or why its pass is no certificate."""
-    given = text.line(gate.get("message") or "", 400)
+def _counted(gate: Mapping[str, Any], least: bool) -> str:
+    """What k counts, where it is not what the estimate is a share of."""
+    return " failed" if least else " slower or unanswered" if gate.get("unit") == "s" else ""
+
+
+def _things(gate: Mapping[str, Any]) -> str:
+    """What n counts; under weights that vary it is an effective number and has a fraction."""
+    name = text.line(gate.get("n_is") or "items")
+    return name if float(gate["n"]).is_integer() else f"{name}, effective"
+
+
+def _message(gate: Mapping[str, Any], state: str, label: str) -> str:
+    """What is to be said beside the numbers: how a gate can be settled, or why its pass is no certificate."""
+    given = text.line(gate.get("message") or "", 400).removeprefix(f"{label}: ")
     if gate["status"] == "estimate":
         return given if given.startswith("NOT CERTIFIED") else _not_certified(gate, given)
     parts = [given] if given else []
     if state == "open":
         missing = gate.get("missing_n")
         if missing is not None:
-            more = f"about {numbers.count(missing)} more {n_is} at this rate would certify it"
             if numbers.count(missing) not in given:
-                parts.append(more)
+                things = text.line(gate.get("n_is") or "items")
+                parts.append(f"about {numbers.count(missing)} more {things} at this rate would certify it")
         elif not given:
             parts.append(_reason(gate, "missing_n", "how many more would settle it is not known"))
     return "; ".join(parts)
@@ -173,7 +194,7 @@ def _not_certified(gate: Mapping[str, Any], given: str) -> str:
     """The row of a gate that is judged on its estimate, never a certificate."""
     tail = f" {given}" if given else ""
     if gate.get("unit", "share") != "share":
-        return f"NOT CERTIFIED (a mean has no exact bound): judged on the estimate.{tail}"
+        return f"NOT CERTIFIED: {given or 'judged on the estimate, as no exact bound on a mean can be relied on'}"
     limit, k, n = gate["limit"], gate.get("k"), gate.get("n")
     head, _, risk = gate["name"].partition(":")
     under = head == "under_route" and risk != ""

@@ -34,7 +34,7 @@ def render_junit(result: Result) -> str:
     state = {"approve": "pass", "reject": "fail"}.get(verdict.decision, "open")
     words = [verdict.word, verdict.headline, *verdict.reasons, verdict.next_step]
     if verdict.uncertified:
-        words.append(f"not certified (policy): {', '.join(verdict.uncertified)}")
+        words.append(f"not certified: {', '.join(verdict.uncertified)}")
     cases.append(_case("verdict", "verdict", state, verdict.decision, "; ".join(word for word in words if word)))
     failures = sum(kind == "fail" for kind, _ in cases)
     errors = sum(kind == "open" for kind, _ in cases)
@@ -60,7 +60,7 @@ def _gate_case(row: GateRow) -> tuple[str, str]:
         f"estimate {estimate}",
         f"bound {row.bound}",
         f"n {row.n}",
-        row.message,
+        row.spoken,
     ]
     return _case(
         "gates",

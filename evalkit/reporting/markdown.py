@@ -21,7 +21,7 @@ def render_markdown(result: Result) -> str:
     if verdict.reasons:
         out += ["", "Why: " + "; ".join(markdown(reason, 400) for reason in verdict.reasons)]
     if verdict.uncertified:
-        out += ["", "**Not certified (policy):** " + join([markdown(name) for name in verdict.uncertified])]
+        out += ["", "**Not certified:** " + join([markdown(name) for name in verdict.uncertified])]
     now = chosen(result)
     if now:
         cuts = thresholds(now.point.get("thresholds"), [tier["name"] for tier in result["tiers"]])

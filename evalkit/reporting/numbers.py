@@ -8,6 +8,7 @@ with as many digits as it takes to stand on its own side of it. NaN and infinity
 from __future__ import annotations
 
 import math
+import re
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final, Literal, TypeAlias
 
@@ -33,14 +34,15 @@ __all__ = [
     "signed_count",
     "signed_percent",
     "threshold",
+    "unbroken",
     "usd",
 ]
 
 Number: TypeAlias = "int | float | None"
-Unit: TypeAlias = Literal["share", "usd", "s"]
+Unit: TypeAlias = Literal["share", "usd", "s", "items"]
 
 MINUS: Final = "−"
-_SCALE: Final[dict[str, int]] = {"share": 100, "usd": 1, "s": 1}
+_SCALE: Final[dict[str, int]] = {"share": 100, "usd": 1, "s": 1, "items": 1}
 _MOST_DIGITS: Final = 9
 
 
@@ -64,6 +66,8 @@ def quantity(value: Number, unit: Unit, *, limit: Number = None, reason: str | N
     if _moved(scaled, digits, edges):
         rounded = scaled.normalize()
         return _write(rounded, unit, max(0, -_exponent(rounded)))
+    if unit == "usd" and rounded == scaled:
+        digits = max(min(2, digits), -_exponent(scaled.normalize()))
     return _write(rounded, unit, digits)
 
 
@@ -215,6 +219,12 @@ def axis(value: float, step: float, unit: Unit) -> str:
     return _write(_round(scaled, digits), unit, digits)
 
 
+def unbroken(shown: str) -> str:
+    """The same number for a page, where no line may break before its unit or after its sign."""
+    shown = shown.replace(f"{MINUS}$", f"{MINUS}\u2060$")
+    return re.sub(r"(?<=[≤≥]) |(?<=\d) (?=(?:%|s|points?)(?:[ ;,:.)]|$))", "\u00a0", shown)
+
+
 def _scaled(value: int | float, unit: Unit) -> Decimal:
     _finite(value)
     return Decimal(repr(value) if isinstance(value, float) else int(value)) * _SCALE[unit]
@@ -236,6 +246,8 @@ def _digits(scaled: Decimal, unit: Unit) -> int:
         return 1 if unit == "share" else 0
     if unit == "share":
         return 1 if size >= 1 else 2
+    if unit == "items":
+        return max(0, -_exponent(scaled.normalize()))
     if size >= 1000 or (unit == "s" and size >= 100):
         return 0
     if unit == "s" and size >= 10:
@@ -262,4 +274,6 @@ def _exponent(value: Decimal) -> int:
 def _write(value: Decimal, unit: Unit, digits: int) -> str:
     sign = MINUS if value < 0 else ""
     body = f"{abs(value):,.{digits}f}"
-    return {"share": f"{sign}{body} %", "usd": f"{sign}${body}", "s": f"{sign}{body} s"}[unit]
+    return {"share": f"{sign}{body} %", "usd": f"{sign}${body}", "s": f"{sign}{body} s", "items": f"{sign}{body}"}[
+        unit
+    ]

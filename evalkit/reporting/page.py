@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from . import figures, tables, text
+from . import figures, numbers, tables, text
 from .explorer import explorer
 from .gates_view import gate_rows, rule_rows, verdict_view
+from .notes import Notes
 from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
 from .verdict import WORDS, Result, checked
 
@@ -55,7 +57,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["parts"] = parts
-    environment.filters["lang"] = text.language
+    environment.filters["unbroken"] = numbers.unbroken
     return environment
 
 
@@ -68,10 +70,14 @@ def _only_text(value: Any) -> Any:
     )
 
 
+_NUMERIC = frozenset("0123456789≤≥+−$")
+
+
 def parts(shown: str) -> tuple[str, str]:
     """A number and what stands in parentheses behind it: "2 of 50 (4.0 %)" is "2 of 50" and "4.0 %"."""
     head, found, rest = shown.partition(" (")
-    return (head, rest.removesuffix(")")) if found else (shown, "")
+    rest = rest.removesuffix(")") if found else ""
+    return numbers.unbroken(head), numbers.unbroken(rest) if rest[:1] in _NUMERIC else rest
 
 
 @cache
@@ -109,22 +115,22 @@ def _context(result: Result) -> dict[str, Any]:
         "rule": text.line(result["rule"], 200) if result.get("rule") else "",
         "diagnostics": [text.line(note, 400) for note in result.get("diagnostics") or []],
         "pass_sentence": pass_rate_sentence(now.point, counts) if now else "",
-        "changes": tables.changes(result),
-        "policies": policy_rows(result),
+        **_noted("changes", [(name, *cells) for name, cells in tables.changes(result)]),
+        **_policies(result),
         "items_n": f"{counts['items']:,}",
         "explorer": board,
         "explorer_json": Markup(text.script_json(board.script)) if board else "",
         "cost_wide": figures.cost_quality(result) or "",
         "cost_narrow": figures.cost_quality(result, width=340, height=300) or "",
         "tier_names": [text.line(tier["tier"], 40) for tier in result.get("by_tier") or []],
-        "tiers": tables.tier_rows(result),
+        **_noted("tiers", [(name, *cells) for name, cells in tables.tier_rows(result)]),
         "routed_names": [text.line(name, 32) for name in tiers],
-        "cost_matrix": tables.cost_matrix(result),
+        **_noted("cost_matrix", [(name, *cells) for name, cells in tables.cost_matrix(result)]),
         "matrices": tables.matrices(result),
         "same_weight": not now or now.point.get("confusion_weighted") in (None, now.point.get("confusion")),
         "unsolvable": f"{counts.get('unsolvable') or 0:,}",
-        "comparisons": tables.comparisons(result),
-        "figures": tables.other_figures(result, now),
+        **_noted("comparisons", tables.comparisons(result)),
+        **_noted("figures", tables.other_figures(result, now)),
         "rules": rule_rows(result),
         "items": tables.items(result),
         "items_total": f"{result.get('worst_items_total') or 0:,}",
@@ -137,6 +143,17 @@ def _context(result: Result) -> dict[str, Any]:
     }
 
 
+def _noted(name: str, rows: Iterable[tuple[str, ...]]) -> dict[str, Any]:
+    """A table of texts and the notes below it."""
+    notes = Notes()
+    return {name: [notes.cells(list(row)) for row in rows], f"{name}_notes": notes.texts}
+
+
+def _policies(result: Result) -> dict[str, Any]:
+    notes = Notes()
+    return {"policies": [notes.row(row) for row in policy_rows(result)], "policies_notes": notes.texts}
+
+
 def _about(result: Result) -> str:
     """The line under the title: what was evaluated, on how much."""
     counts = result["counts"]
@@ -144,7 +161,8 @@ def _about(result: Result) -> str:
     bits = [f"{counts['items']:,} items", " < ".join(text.line(t["name"], 40) for t in result["tiers"])]
     bits.append(policy.get(result["policy"]) or text.line(result["policy"]))
     if result.get("policies_compared"):
-        bits.append("compared: " + text.join([text.line(name) for name in result["policies_compared"]]))
+        names = [row["policy"] if isinstance(row, Mapping) else row for row in result["policies_compared"]]
+        bits.append("compared: " + text.join([text.line(name) for name in names]))
     if counts.get("groups"):
         bits.append(f"{counts['groups']:,} conversations")
     if (counts.get("samples") or 1) > 1:
@@ -169,13 +187,21 @@ def _gate_notes(result: Result) -> list[str]:
             "statement about this one threshold it misses in 6 to 14 % of studies. The guarantee below is the "
             "statement that holds."
         )
+    certifying = result["counts"].get("certifying")
+    if certifying and certifying < result["counts"]["items"]:
+        notes.append(
+            f"Gates, stop rules and comparisons stand on the {certifying:,} items that certify; the others found the "
+            "direction of the path. Tables of policies count all items."
+        )
     unsolvable = result["counts"].get("unsolvable") or 0
     if unsolvable:
         notes.append(
             f"{unsolvable:,} unsolvable items are in no under-route rate, neither above nor below the line."
         )
-    if any(g.get("n_is", "items") != "items" for g in gates):
+    if any(g.get("n_is") == "conversations" for g in gates):
         notes.append("Where n counts conversations, a conversation counts by its worst turn.")
+    if any(g.get("n") is not None and not float(g["n"]).is_integer() for g in gates):
+        notes.append("An effective n is the sum of the weights over the greatest weight; bounds stand on it.")
     return notes
 
 

@@ -39,6 +39,7 @@ class PointRow:
 
     label: str
     thresholds: str
+    cuts: tuple[str, ...]
     chosen: bool
     total: str
     cost: str
@@ -56,7 +57,7 @@ class PointRow:
 
 
 def chosen(result: Result) -> Chosen | None:
-    """The selected point, else the one that was judged, else the candidate; None where there is none."""
+    """The selected point, else the judged one, else the candidate, else what is shown for orientation; or None."""
     if result.get("selected"):
         return Chosen(result["selected"], "selected", "selected: it passes every gate")
     if result.get("judged"):
@@ -67,6 +68,10 @@ def chosen(result: Result) -> Chosen | None:
             result["candidate"],
             "candidate",
             "candidate: least expected total under the observed limits; shown for orientation, not recommended",
+        )
+    if result.get("shown"):
+        return Chosen(
+            result["shown"], "shown", "no point meets the limits; these figures are for orientation only"
         )
     return None
 
@@ -94,9 +99,9 @@ def thresholds(values: Sequence[Any] | None, tiers: Sequence[str]) -> str:
 def point_label(name: str) -> str:
     """The name of a baseline in words."""
     known = {
-        "random_mix": "random mix of two tiers at the same cost",
+        "random_mix": "random mix at the same cost",
         "category_lookup": "look-up by category",
-        "oracle": "oracle (least-cost tier that passes; not attainable)",
+        "oracle": "oracle (not attainable)",
         "direct": "direct policy",
         "cascade": "cascade policy",
     }
@@ -129,6 +134,7 @@ def point_row(point: Point, label: str, result: Result, *, chosen: bool = False)
     return PointRow(
         label=label,
         thresholds=thresholds(point.get("thresholds"), [tier["name"] for tier in result["tiers"]]),
+        cuts=tuple(numbers.threshold(cut) for cut in point.get("thresholds") or []),
         chosen=chosen,
         total=_thousand(point, "expected_total_usd", n),
         cost=_thousand(point, "cost_usd_per_request", 1),

@@ -33,10 +33,15 @@ def number(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-def scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    """The linear map from [low, high] to [start, end]; values outside are held at the ends."""
+def scale(low: float, high: float, start: float, end: float, *, hold: bool = True) -> Callable[[float], float]:
+    """The linear map from [low, high] to [start, end]; with `hold` values outside stay at the ends."""
     span = high - low if high > low else 1.0
-    return lambda value: start + (min(max(value, low), high) - low) * (end - start) / span
+
+    def place(value: float) -> float:
+        held = min(max(value, low), high) if hold else value
+        return start + (held - low) * (end - start) / span
+
+    return place
 
 
 def polyline(points: Iterable[tuple[float, float]], *, close: bool = False) -> str:
@@ -56,13 +61,18 @@ def nice_ticks(low: float, high: float, about: int) -> tuple[list[float], float]
 
 
 def place_labels(
-    anchors: Sequence[tuple[float, float, str]], box: tuple[float, float, float, float], size: float
+    anchors: Sequence[tuple[float, float, str]],
+    box: tuple[float, float, float, float],
+    size: float,
+    avoid: Sequence[tuple[float, float]] = (),
 ) -> list[tuple[float, float, str] | None]:
     """For each (x, y, label) a place (x, y, text-anchor) where it covers no other label and no marker.
 
-    None where no place is free: the table beside the figure has the row anyway. `box` is left, top, right, bottom.
+    A place on the points to `avoid` is taken only when there is no other; None where no place is free: the table
+    beside the figure has the row anyway. `box` is left, top, right, bottom.
     """
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y, _ in anchors]
+    soft = [(x - 2, y - 2, x + 2, y + 2) for x, y in avoid]
     places: list[tuple[float, float, str] | None] = []
     for x, y, label in anchors:
         width = size * 0.58 * len(label)
@@ -76,16 +86,20 @@ def place_labels(
             (x + 8, y + 9 + size * 0.8, "start"),
             (x - 8, y + 9 + size * 0.8, "end"),
         ]
-        found = None
+        found, second = None, None
         for px, py, anchor in options:
             left = px if anchor == "start" else px - width if anchor == "end" else px - width / 2
             area = (left, py - size * 0.85, left + width, py + size * 0.25)
             inside = area[0] >= box[0] and area[1] >= box[1] and area[2] <= box[2] and area[3] <= box[3]
             if inside and not any(_overlap(area, other) for other in taken):
-                found = (px, py, anchor)
-                taken.append(area)
-                break
-        places.append(found)
+                second = second or (px, py, anchor, area)
+                if not any(_overlap(area, other) for other in soft):
+                    found = (px, py, anchor, area)
+                    break
+        found = found or second
+        if found:
+            taken.append(found[3])
+        places.append(found[:3] if found else None)
     return places
 
 

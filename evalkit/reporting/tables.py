@@ -228,14 +228,18 @@ _WHAT: Final = {
 }
 
 
+_ENDS: Final = ("difference", "lower", "upper")
+
+
 def comparisons(result: Result) -> list[tuple[str, str, str, str, str, str]]:
-    """Paired differences: against, figure, difference, interval, n, reading."""
+    """Paired differences, USD per 1,000 requests: against, figure, difference, interval, n, reading."""
     rows = []
     for item in result.get("comparisons") or []:
         what, unit = _WHAT.get(item["what"], (text.words(item["what"]), "usd"))
         shown: numbers.Unit = "share" if unit == "share" else "usd"
         reason = text.line(item["difference_reason"]) if item.get("difference_reason") else None
-        lower, upper = item.get("lower"), item.get("upper")
+        times = 1 if shown == "share" else 1000  # USD are means per request
+        change, lower, upper = (None if v is None else times * v for v in (item.get(k) for k in _ENDS))
         ends = (
             numbers.na(reason or "fewer than two items or groups")
             if lower is None or upper is None
@@ -249,7 +253,7 @@ def comparisons(result: Result) -> list[tuple[str, str, str, str, str, str]]:
             (
                 point_label(item["against"]),
                 what,
-                numbers.signed(item.get("difference"), shown, reason=reason),
+                numbers.signed(change, shown, reason=reason),
                 ends,
                 numbers.count(item.get("n")),
                 word,
@@ -273,7 +277,7 @@ def other_figures(result: Result, now: Chosen | None) -> list[tuple[str, str, st
         rows.append(
             ("Routing loss, apparent, per 1,000", apparent, "on the items that chose the threshold: optimistic")
         )
-        if now.point.get("routing_loss_corrected_usd") is not None:
+        if now.point.get("routing_loss_corrected_usd") is not None and not result.get("cross_fitted"):
             value = _total(now.point, "routing_loss_corrected_usd", n)
             rows.append(("Routing loss, corrected, per 1,000", value, ""))
     fitted = result.get("cross_fitted")

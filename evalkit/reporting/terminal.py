@@ -37,30 +37,28 @@ def render_terminal(result: Result, console: Console) -> None:
         return Text(shown, style=style, overflow="fold")
 
     verdict = verdict_view(result)
-    table = _table(("Result", "Gate", "Limit", "Estimate", "Bound", "n"), right={2, 3, 4, 5})
-    for row in gate_rows(result):
-        state = words(
-            row.word if row.certified or row.state != "pass" else f"{row.word}, not certified", _STYLES[row.state]
-        )
-        estimate = row.estimate + (f"\n{row.counts}" if row.counts else "")
-        table.add_row(state, words(row.label), words(row.limit), words(estimate), words(row.bound), words(row.n))
+    rows = gate_rows(result)
+    table = _table(("Result", "Gate", "Limit", "Estimate", "Bound"), right={2, 3, 4})
+    for row in rows:
+        state = row.word if row.certified or row.state != "pass" else f"{row.word}, not certified"
+        under = row.counts or (f"n {row.n}" if row.raw.get("n") else "")
+        estimate = row.estimate + (f"\n{under}" if under else "")
+        cells = (words(row.label), words(row.limit), words(estimate), words(row.bound))
+        table.add_row(words(state, _STYLES[row.state]), *cells)
     if table.row_count:
         console.print(table)
-    notes = [row for row in gate_rows(result) if row.message]
-    for row in notes:
-        console.print(words(f"  {row.label}: {row.message}", "" if row.state == "pass" else _STYLES[row.state]))
+    for row in rows:
+        if row.message and not row.certified:
+            console.print(words(f"{row.label}: {row.message}", "" if row.state == "pass" else _STYLES[row.state]))
     console.print()
     policies = policy_rows(result)
     if policies:
-        table = _table(
-            ("USD per 1,000 requests", "Total", "Cost", "Passed, lower", "Escalated", "Under-routed"),
-            right={1, 2, 3, 4, 5},
-        )
+        titles = ("USD per 1,000 requests", "Total", "Cost", "Passed", "Escalated", "Under-routed")
+        table = _table(titles, right={1, 2, 3, 4, 5})
         for point in policies:
-            table.add_row(
-                words(point.label, "bold" if point.chosen else ""),
-                *(words(cell) for cell in (point.total, point.cost, point.passed, point.escalated, point.under)),
-            )
+            figures = (point.total, point.cost, point.passed, point.escalated, point.under)
+            short = (words(figure.partition(" (")[0]) for figure in figures)
+            table.add_row(words(point.label, "bold" if point.chosen else ""), *short)
         console.print(table)
         console.print()
     for rule in rule_rows(result):
@@ -78,7 +76,7 @@ def render_terminal(result: Result, console: Console) -> None:
     for reason in verdict.reasons:
         console.print(words(f"  why: {reason}"))
     if verdict.uncertified:
-        console.print(words(f"  not certified (policy): {', '.join(verdict.uncertified)}", "yellow"))
+        console.print(words(f"  not certified: {', '.join(verdict.uncertified)}", "yellow"))
     if verdict.next_step:
         console.print(words(f"  next: {verdict.next_step}"))
 

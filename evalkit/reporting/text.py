@@ -71,8 +71,8 @@ def moment(value: object) -> str:
 
 
 _MARKDOWN = {
-    **{ch: "\\" + ch for ch in "\\`*_{}[]()#+!|~$^="},
-    **{ch: f"&#{ord(ch)};" for ch in "@:"},
+    **{ch: "\\" + ch for ch in "\\`*_[]|~$#"},
+    "@": "&#64;",
     "&": "&amp;",
     "<": "&lt;",
     ">": "&gt;",
@@ -81,14 +81,19 @@ _MARKDOWN = {
 
 def markdown(value: object, limit: int = 200) -> str:
     """`value` as one line of Markdown that holds no markup, link, mention or table cell of its own."""
-    shown = re.sub(r"(?i)(?<=www)\.", "\0", line(value, limit))
+    shown = re.sub(r"(?i)(?<=\bwww)\.|:(?=[/\w+-])", lambda m: _SPOTS[m.group()], line(value, limit))
     escaped = "".join(_MARKDOWN.get(ch, ch) for ch in shown)
-    return re.sub(r"^([-.\d]+)(?=[.\s-])", _first, escaped.replace("\0", "&#46;"))
+    escaped = re.sub(r"^(?:\d{1,9}(?=[.)](?:\s|$))|[-+=])", _first, escaped)
+    return escaped.replace(_SPOTS["."], "&#46;").replace(_SPOTS[":"], "&#58;")
+
+
+# `line` lets no control character through, so these two cannot come from data.
+_SPOTS = {".": "\x01", ":": "\x02"}
 
 
 def _first(match: re.Match[str]) -> str:
-    """A line that begins like a list item: its first sign is written as an entity."""
-    head = match.group(1)
+    """The start of a line that would be a list or a rule: its first sign is written as an entity."""
+    head = match.group()
     return f"&#{ord(head[0])};{head[1:]}"
 
 

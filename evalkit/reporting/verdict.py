@@ -36,18 +36,17 @@ def exit_code(result: Result) -> int:
 
 
 def rule_state(rule: Mapping[str, Any]) -> str:
-    """`fail` or `open` for a stop rule that is triggered, else `pass`.
+    """`fail` or `open` for a stop rule that is triggered, as the rule itself says, else `pass`.
 
-    A router that is not shown to separate leaves the question open; every other rule speaks against the release.
+    One that could not be worked out is open; one that does not apply, such as separation without scores, passes.
     """
+    if rule.get("applies") is False:
+        return "pass"
     if rule.get("triggered") is None:
         return "open"
     if not rule["triggered"]:
         return "pass"
-    effect = rule.get("effect")
-    if effect is None:
-        effect = "insufficient_evidence" if "separat" in rule["name"] else "reject"
-    return "open" if effect == "insufficient_evidence" else "fail"
+    return "open" if rule.get("on_trigger") == "insufficient_evidence" else "fail"
 
 
 def checked(result: Result) -> Result:
@@ -92,7 +91,7 @@ def _not_approvable(result: Result, gates: list[Any]) -> list[str]:
         found.append("approve without one certified gate")
     if result.get("selected") is None and result.get("judged") is None:
         found.append("approve without an operating point")
-    if not result["counts"].get("answered"):
+    if result["counts"].get("answered") == 0:
         found.append("approve although nothing was answered")
     named = set(result["verdict"].get("uncertified") or [])
     for gate in gates:
@@ -111,6 +110,8 @@ def _on_wrong_side(gate: Mapping[str, Any]) -> list[str]:
         return []  # certified through the share of slow requests; the time itself has no such bound
     key = "observed" if not certified else "lower_bound" if least else "upper_bound"
     value, limit = gate.get(key), gate["limit"]
+    if limit is None:
+        return []
     if value is None:
         return [f"approve although {gate['name']} has no {key.replace('_', ' ')}"]
     slack = _TOLERANCE * max(1.0, abs(limit))

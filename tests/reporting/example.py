@@ -182,7 +182,7 @@ def _gate(point: Result, risk: tuple[str, float, float | None, str, float], *, f
         "upper_bound": bound,
         "k": k,
         "n": n,
-        "n_is": "items",
+        "n_is": "needs",
         "status": status,
         "missing_n": missing,
         "message": None if missing or status != "insufficient" else "more labels will not help at this rate",
@@ -285,15 +285,25 @@ def base(tiers: Sequence[str] = ("cheap", "top"), n: int = 900, at: float = 0.45
             },
         ],
         "stop_rules": [
-            {"name": "not_shown_to_separate", "triggered": False, "detail": "AUC .86, interval .83 to .89"},
             {
-                "name": "quality_overlap",
+                "name": "router_not_shown_to_separate",
+                "applies": True,
+                "on_trigger": "insufficient_evidence",
+                "triggered": False,
+                "detail": "AUC .86, interval .83 to .89",
+            },
+            {
+                "name": "quality_overlaps",
                 "triggered": False,
                 "detail": "strongest passes 31.2 points more, at least 28.0",
             },
-            {"name": "near_total_escalation", "triggered": False, "detail": "47.1 % escalated, at least 44.3 %"},
             {
-                "name": "no_gain",
+                "name": "escalates_nearly_everything",
+                "triggered": False,
+                "detail": "47.1 % escalated, at least 44.3 %",
+            },
+            {
+                "name": "no_gain_over_best_fixed_arm",
                 "triggered": False,
                 "detail": "gains $0.62 per 1,000 over always top, at least $0.21",
             },
@@ -302,18 +312,18 @@ def base(tiers: Sequence[str] = ("cheap", "top"), n: int = 900, at: float = 0.45
             {
                 "against": "always:top",
                 "what": "expected_total_usd",
-                "difference": -2.41,
-                "lower": -3.3,
-                "upper": -1.52,
+                "difference": -0.00241,
+                "lower": -0.0033,
+                "upper": -0.00152,
                 "n": n,
                 "better": True,
             },
             {
                 "against": "always:cheap",
                 "what": "expected_total_usd",
-                "difference": -310.5,
-                "lower": -402.0,
-                "upper": -219.0,
+                "difference": -0.3105,
+                "lower": -0.402,
+                "upper": -0.219,
                 "n": n,
                 "better": True,
             },
@@ -329,9 +339,9 @@ def base(tiers: Sequence[str] = ("cheap", "top"), n: int = 900, at: float = 0.45
             {
                 "against": "category_lookup",
                 "what": "expected_total_usd",
-                "difference": -1.2,
-                "lower": -4.9,
-                "upper": 2.5,
+                "difference": -0.0012,
+                "lower": -0.0049,
+                "upper": 0.0025,
                 "n": n,
                 "better": None,
             },
@@ -409,19 +419,19 @@ def base(tiers: Sequence[str] = ("cheap", "top"), n: int = 900, at: float = 0.45
 
 
 def _pass_gate(point: Result, n: int) -> Result:
-    k = round(point["pass_rate_lower"] * n)
+    k = n - round(point["pass_rate_lower"] * n)
     return {
         "name": "pass_rate",
         "label": "Pass rate",
         "limit": 0.8,
         "limit_is": "min",
         "unit": "share",
-        "observed": k / n,
-        "lower_bound": 1 - cp_upper(n - k, n),
+        "observed": 1 - k / n,
+        "lower_bound": 1 - cp_upper(k, n),
         "k": k,
         "n": n,
         "n_is": "items",
-        "status": "certified" if 1 - cp_upper(n - k, n) >= 0.8 else "insufficient",
+        "status": "certified" if 1 - cp_upper(k, n) >= 0.8 else "insufficient",
         "missing_n": None,
         "message": None,
         "basis": "bound",
@@ -513,7 +523,7 @@ def insufficient() -> Result:
 def four_tiers() -> Result:
     """Four tiers, groups and both policies compared."""
     result = base(("cheap", "mid", "frontier", "reasoning"), n=700, at=0.3)
-    result["policies_compared"] = ["direct", "cascade"]
+    result["policies_compared"] = [{"policy": "direct", "headline": "x"}, {"policy": "cascade", "headline": "y"}]
     result["counts"]["groups"] = 310
     for gate in result["gates"][:3]:
         gate["n_is"] = "conversations"
@@ -712,7 +722,7 @@ PLAIN = {
     "evalkit.route-sweep/1", "approve", "reject", "insufficient_evidence", "certified", "estimate", "insufficient",
     "not_statable", "violated", "infeasible", "bound", "direct", "cascade", "decisions", "items", "conversations",
     "cited", "assumed", "measured", "expected_total_usd", "cost_usd", "pass_rate", "cost_per_request", "random_mix",
-    "not_shown_to_separate", "quality_overlap", "near_total_escalation", "no_gain", "category_lookup", "oracle",
+    "router_not_shown_to_separate", "quality_overlaps", "escalates_nearly_everything", "no_gain_over_best_fixed_arm", "category_lookup", "oracle",
 }  # fmt: skip
 
 ALL: dict[str, Callable[[], Result]] = {
