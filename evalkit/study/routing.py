@@ -16,7 +16,7 @@ from evalkit.study.models import LabelsKind, MissingOutcomes, RoutingStudy
 from evalkit.study.names import SECTIONS, elsewhere
 from evalkit.study.secrets import hide_secrets
 from evalkit.study.sections import read_limits, read_name, read_risk, read_router, read_tiers
-from evalkit.study.sources import read_file, read_source
+from evalkit.study.sources import Folder, read_file, read_source
 from evalkit.study.strict_yaml import load_yaml
 from evalkit.study.thresholds import parse_thresholds, threshold_problems
 
@@ -25,11 +25,12 @@ __all__ = ["override", "read_study"]
 MAX_SEED = 2**32 - 1
 
 
-def read_study(path: str | Path) -> RoutingStudy:
+def read_study(path: str | Path, *, files_exist: bool = True) -> RoutingStudy:
     """The routing study in the YAML file `path`.
 
-    Files it names are looked for beside it and must exist; their content is not read. Literal secrets are
-    dropped and named in `notices`. Raises `InputError` with every fault of the file.
+    Files it names are looked for beside it; they have to exist unless `files_exist` is False (a command that needs
+    the tiers only runs before there are outcomes). Their content is not read. Literal secrets are dropped and
+    named in `notices`. Raises `InputError` with every fault of the file.
     """
     document, notices = hide_secrets(load_yaml(path))
     report = Report(document.file, document.faults)
@@ -40,7 +41,7 @@ def read_study(path: str | Path) -> RoutingStudy:
         raise InputError(report.in_order())
     _refuse_other_kinds(report, document.root)
     top = Section(report, document.root, "", SECTIONS[""], lambda key: elsewhere("", key))
-    study = _study(top, Path(path), notices)
+    study = _study(top, Path(path), notices, files_exist=files_exist)
     if report.faults or study is None:
         raise InputError(report.in_order())
     return replace(study, fingerprint=study_fingerprint(study))
@@ -57,8 +58,8 @@ def _refuse_other_kinds(report: Report, root: nodes.Mapping) -> None:
         raise InputError(report.faults)
 
 
-def _study(top: Section, path: Path, notices: tuple[str, ...]) -> RoutingStudy | None:
-    base = path.parent
+def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: bool) -> RoutingStudy | None:
+    base = Folder(path.parent, must_exist=files_exist)
     name = read_name(top)
     top.choice("kind", ("routing",), missing="write kind: routing")
     labels = read_source(top, "labels", base, missing="name the file of labels")
@@ -92,7 +93,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...]) -> RoutingStudy |
     return RoutingStudy(
         name=name,
         path=path,
-        base=base,
+        base=path.parent,
         labels=labels,
         tiers=tiers,
         router=router.value,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
-from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from evalkit.errors import visible
@@ -24,7 +23,7 @@ from evalkit.study.models import (
 )
 from evalkit.study.names import SECTIONS, elsewhere
 from evalkit.study.nodes import Node, Scalar, join_path
-from evalkit.study.sources import read_source
+from evalkit.study.sources import Folder, read_source
 
 __all__ = ["Read", "read_limits", "read_name", "read_risk", "read_router", "read_tiers"]
 
@@ -130,7 +129,7 @@ def _floats(value: object) -> object:
     return float(value) if isinstance(value, Decimal) else value
 
 
-def read_router(top: Section, base: Path) -> Read[Router] | None:
+def read_router(top: Section, base: Folder) -> Read[Router] | None:
     """The router section. None where it is missing or has no usable cost."""
     node = top.get("router", missing=_ROUTER_FIX)
     if node is None:

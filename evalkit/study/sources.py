@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
+from dataclasses import dataclass
 from pathlib import Path
 
 from evalkit.errors import HIDDEN, visible
@@ -13,7 +14,7 @@ from evalkit.study.models import Source
 from evalkit.study.names import SECTIONS
 from evalkit.study.nodes import Scalar, join_path
 
-__all__ = ["read_file", "read_source"]
+__all__ = ["Folder", "read_file", "read_source"]
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "labels": (
@@ -57,7 +58,15 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 _BY_TIER = ("score_", "verifier_usd_")
 
 
-def read_source(section: Section, key: str, base: Path, *, missing: str | None = None) -> Source | None:
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The folder that names are relative to. `must_exist`: a file that is not there is a fault."""
+
+    base: Path
+    must_exist: bool = True
+
+
+def read_source(section: Section, key: str, base: Folder, *, missing: str | None = None) -> Source | None:
     """A table: the name of a file (labels also `hf://...`), or `{path: ..., columns: {...}, encoding: ...}`."""
     node = section.get(key, missing=missing)
     if node is None:
@@ -77,7 +86,7 @@ def read_source(section: Section, key: str, base: Path, *, missing: str | None =
     return None if written is None else _resolved(inner, "path", written, base, columns, encoding, table=key)
 
 
-def read_file(section: Section, key: str, base: Path) -> Path | None:
+def read_file(section: Section, key: str, base: Folder) -> Path | None:
     """The name of one file that is there."""
     written = section.text(key)
     return None if written is None else _existing(section, key, written, base)
@@ -87,7 +96,7 @@ def _resolved(
     section: Section,
     key: str,
     written: str,
-    base: Path,
+    base: Folder,
     columns: dict[str, str],
     encoding: str | None,
     *,
@@ -102,13 +111,13 @@ def _resolved(
     return None if path is None else Source(written=written, path=path, columns=columns, encoding=encoding)
 
 
-def _existing(section: Section, key: str, written: str, base: Path) -> Path | None:
+def _existing(section: Section, key: str, written: str, base: Folder) -> Path | None:
     if HIDDEN in written:
         section.fault(key, "is a file name that looks like a key or password", "rename the file")
         return None
-    path = base / written
+    path = base.base / written
     try:
-        if path.is_file():
+        if path.is_file() or not base.must_exist:
             return path
         what = f'"{visible(written)}" is a folder' if path.is_dir() else f'there is no file "{visible(written)}"'
     except (OSError, ValueError):

@@ -68,7 +68,7 @@ def check_labels(
     if study is not None:
         from evalkit.study.routing import read_study
 
-        read = read_study(study)
+        read = read_study(study, files_exist=False)  # outcomes and scores may come later
         tier_names = tuple(tier.name for tier in read.tiers)
         classes = tuple(read.risk)
         mapping = {**read.labels.columns, **mapping}

@@ -175,6 +175,16 @@ def test_labels_may_come_from_the_hub(write: Write) -> None:
     ]
 
 
+def test_files_may_be_missing_where_only_the_tiers_are_needed(write: Write) -> None:
+    text = changed(SMALL, "outcomes: outcomes.parquet", "outcomes: later.parquet\nprices: later.yaml")
+    path = write(text)
+    assert len(faults(path)) == 2
+    study = read_study(path, files_exist=False)
+    assert study.outcomes is not None
+    assert study.outcomes.path == path.parent / "later.parquet"
+    assert study.prices == path.parent / "later.yaml"
+
+
 def test_decisions_take_the_place_of_scores(write: Write) -> None:
     text = changed(
         SMALL,
@@ -277,6 +287,24 @@ def test_names_from_elsewhere_get_the_right_hint(write: Write) -> None:
         "{under_route_loss: ..., max_under_route: ...} for each class.",
         "study.yaml:5: field scores: does not belong at the top of the study. Fix: write it under router.",
     ]
+
+
+def test_configs_of_the_cases_are_told_what_this_study_calls_it(shared: Path) -> None:
+    """Their keys are placeholders: none is accepted, and the one about the direction gets its name here."""
+    for name in ("config_wrong.yaml", "config_right.yaml"):
+        found = faults(shared / "cases" / "M06-reversed-score" / name)
+        (message,) = [fault for fault in found if "score_means" in fault]
+        assert message.startswith(f"{name}:2: field score_means: is not a key of a routing study")
+        assert "router.higher_means" in message
+    found = faults(shared / "cases" / "M06-reversed-score" / "config_missing.yaml")
+    assert any("field router: is required" in fault and "higher_means" in fault for fault in found)
+    found = faults(shared / "cases" / "M04-ties-at-threshold" / "config.yaml")
+    assert [fault.split(": ")[0] for fault in found if "router.higher_means: needs_stronger" in fault] == [
+        "config.yaml:2",
+        "config.yaml:3",
+    ]
+    found = faults(shared / "cases" / "L11-unknown-risk-class" / "config.yaml")
+    assert any("config.yaml:1: field risk_classes" in fault and "write risk, with" in fault for fault in found)
 
 
 def test_a_misspelt_limit_is_not_lost(write: Write) -> None:
