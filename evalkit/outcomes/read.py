@@ -74,6 +74,27 @@ def read_outcomes(
     return _Reader(Fields(table, names, faults), items, tuple(tiers)).read(pass_at, missing, unknown)
 
 
+def _model_codes(
+    model: pa.Array | None,
+    models: tuple[tuple[str, ...], ...],
+    at: npt.NDArray[np.int64],
+    used: npt.NDArray[np.bool_],
+    shape: tuple[int, int, int],
+) -> npt.NDArray[np.int16]:
+    """(N, K, S) position of each row's model in its tier's `models`; -1 where there is none."""
+    codes = np.full(shape, -1, dtype=np.int16)
+    if model is None:
+        return codes
+    rows = np.flatnonzero(used)
+    tier = (at // shape[2]) % shape[1]
+    for k, names in enumerate(models):
+        mine = tier == k
+        if names:
+            place = pc.index_in(model.take(pa.array(rows[mine])), pa.array(names, pa.large_string()))
+            codes.reshape(-1)[at[mine]] = place.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int16)
+    return codes
+
+
 class _Reader:
     """The steps of reading one outcome file; rows are R, items N, tiers K, samples S."""
 
@@ -274,7 +295,8 @@ class _Reader:
             score=spread(scored, np.nan) if fields.has("score") else unknown,
             **figures,
             samples=samples,
-            model=self._models(model, at, used, n_samples),
+            model=(models := self._models(model, at, used, n_samples)),
+            model_code=_model_codes(model, models, at, used, shape),
             errors=errors_seen(status, used, errors),
             reply=replies,
             fingerprint=self._fingerprint(given, passed, score, sample, numbers, model, reply, errors),

@@ -45,7 +45,8 @@ class Outcomes:
     `status` (int8, `STATUSES` by code, -1 where there is no row), `passed` and `answered` (bool) and all the
     numbers have the shape (N, K, S). Numbers are NaN where unknown: `score` 0 to 1 (NaN where unanswered), USD,
     tokens, seconds and attempts as given. `samples` (N, K) counts the rows. Sample numbers are paired across the
-    tiers of an item. `model` holds, per tier, the model names of its rows, sorted. `errors` has one entry per
+    tiers of an item. `model` holds, per tier, the model names of its rows, sorted;
+    `model_code` (N, K, S) is each row's position there, -1 where it names none. `errors` has one entry per
     unanswered status that occurs.
     """
 
@@ -68,6 +69,7 @@ class Outcomes:
     attempts: Floats
     samples: npt.NDArray[np.int64]
     model: tuple[tuple[str, ...], ...]
+    model_code: npt.NDArray[np.int16]
     errors: tuple[ErrorsSeen, ...]
     reply: Replies | None
     fingerprint: str

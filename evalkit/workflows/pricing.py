@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from evalkit.costs.cost import cost_on_card
-from evalkit.costs.prices import PriceCard
-from evalkit.costs.usage import Usage
+from evalkit.costs.arrays import cost_usd_array
 from evalkit.outcomes.table import Outcomes
 from evalkit.routing.data import Floats
 from evalkit.study.models import RoutingStudy
@@ -34,7 +31,8 @@ class Priced:
 def price_outcomes(study: RoutingStudy, outcomes: Outcomes) -> Priced:
     """Fill in the costs that the outcomes leave open from their token counts and the study's price card.
 
-    A cost in the file is kept. Tokens are in the normal form (cache inside input, reasoning inside output).
+    A cost in the file is kept. Each row is priced as the model it names, one without a name as the tier's model;
+    a model that is not on the card has no price. Tokens are in the normal form (cache inside input, reasoning inside output).
     Raises InputError where the card cannot be read.
     """
     cost = outcomes.cost_usd.copy()
@@ -43,16 +41,31 @@ def price_outcomes(study: RoutingStudy, outcomes: Outcomes) -> Priced:
     from evalkit.study.prices import read_price_card
 
     card = read_price_card(study.prices)
-    open_ = np.argwhere(outcomes.present & np.isnan(cost))
+    open_ = outcomes.present & np.isnan(cost)
     reasons: dict[str, int] = {}
     priced = 0
-    for i, j, s in open_:
-        usd, reason = _price(study, outcomes, card, int(i), int(j), int(s))
-        if usd is None:
-            reasons[reason] = reasons.get(reason, 0) + 1
-        else:
+    for j, tier in enumerate(study.tiers):
+        for code, model in [(-1, tier.model), *enumerate(outcomes.model[j])]:
+            i, s = np.nonzero(open_[:, j] & (outcomes.model_code[:, j] == code))
+            if not len(i):
+                continue
+            price = None if model is None else card.price(model)
+            if price is None:
+                reason = f"tier {tier.name} names no model" if model is None else str(card.missing(model))
+                reasons[reason] = reasons.get(reason, 0) + len(i)
+                continue
+            usd, refused = cost_usd_array(
+                price,
+                input_tokens=outcomes.input_tokens[i, j, s],
+                output_tokens=outcomes.output_tokens[i, j, s],
+                cache_read_tokens=outcomes.cache_read_tokens[i, j, s],
+                cache_write_tokens=outcomes.cache_write_tokens[i, j, s],
+                reasoning_tokens=outcomes.reasoning_tokens[i, j, s],
+            )
             cost[i, j, s] = usd
-            priced += 1
+            priced += int((~np.isnan(usd)).sum())
+            for reason, count in refused.items():
+                reasons[reason] = reasons.get(reason, 0) + count
     provenance = {
         "file": study.prices.name,
         "hash": f"sha256:{card.fingerprint.removeprefix('sha256:')}",
@@ -69,27 +82,3 @@ def price_outcomes(study: RoutingStudy, outcomes: Outcomes) -> Priced:
         for reason, count in reasons.items()
     )
     return Priced(cost, card.fingerprint, card.kind.value, note, (*card.notices, *notices), provenance)
-
-
-def _price(
-    study: RoutingStudy, outcomes: Outcomes, card: PriceCard, i: int, j: int, s: int
-) -> tuple[float | None, str]:
-    names = outcomes.model[j]
-    model = names[0] if len(names) == 1 else study.tiers[j].model
-    if model is None or card.price(model) is None:
-        model = study.tiers[j].model if study.tiers[j].model is not None else model
-    if model is None:
-        return None, f"tier {study.tiers[j].name} names no model to look up on the card"
-    usage = Usage(
-        input_tokens=_count(outcomes.input_tokens[i, j, s]),
-        cache_read_tokens=_count(outcomes.cache_read_tokens[i, j, s]),
-        cache_write_tokens=_count(outcomes.cache_write_tokens[i, j, s]),
-        output_tokens=_count(outcomes.output_tokens[i, j, s]),
-        reasoning_tokens=_count(outcomes.reasoning_tokens[i, j, s]),
-    )
-    seen = cost_on_card(usage, card, model)
-    return (None, seen.reason or "unknown") if seen.usd is None else (float(seen.usd), "")
-
-
-def _count(value: float) -> int | None:
-    return None if math.isnan(value) else int(value)

@@ -18,6 +18,7 @@ from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult, analyse
 from evalkit.routing.intervals import point_intervals
 from evalkit.study.models import RoutingStudy, Source
+from evalkit.study.thresholds import threshold_problems
 from evalkit.workflows.assemble import Assembled, assemble, refuse_small_estimates, settings_of
 from evalkit.workflows.evidence import evidence_limits
 from evalkit.workflows.items import item_rows, items_gz, worst_items
@@ -104,10 +105,22 @@ def read_inputs(study: RoutingStudy) -> Inputs:
                 field="outcomes",
             )
         )
+    if scores is not None and router.thresholds is not None:
+        _check_thresholds(study, per_tier=bool(scores.by_tier))
     cost = None if priced is None else priced.cost_usd
     assembled = assemble(study, labels, outcomes, scores, cost)
     refuse_small_estimates(study, assembled.data)
     return Inputs(study, labels, outcomes, scores, decisions, priced, assembled)
+
+
+def _check_thresholds(study: RoutingStudy, *, per_tier: bool) -> None:
+    """Whether one score serves all tiers is known only now: then thresholds must climb with the tiers."""
+    problems = threshold_problems(
+        study.router.thresholds or (), study.tier_names, study.router.higher_means, single_score=not per_tier
+    )
+    faults = [Fault(what, fix, str(study.path), field="router.thresholds") for what, fix in problems]
+    if faults:
+        raise InputError(faults)
 
 
 def _read(faults: list[Fault], reader: Any, source: Source, **options: Any) -> Any:
