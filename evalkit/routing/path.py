@@ -81,8 +81,11 @@ def path_through(demand: Floats, direction: Floats, target: Sequence[float], ste
     for j in range(width):
         column = direction if direction.ndim == 1 else direction[:, j]
         finite = np.sort(column[np.isfinite(column)])
+        everyone = demand if demand.ndim == 1 else demand[:, j]
+        everyone = everyone[np.isfinite(everyone)]
+        beyond = np.nextafter(everyone.max(), np.inf) if len(everyone) else 0.0  # nobody passes there
         if len(finite) == 0:
-            grid[1:, j] = 0.0
+            grid[1:, j] = beyond
             continue
         last = len(finite) - 1
         place = int(np.searchsorted(finite, target[j], side="left"))  # first demand that goes up at the target
@@ -92,7 +95,7 @@ def path_through(demand: Floats, direction: Floats, target: Sequence[float], ste
         grid[half + 1 : 2 * half + 1, j] = finite[down]
         if place <= last:
             grid[half, j] = max(target[j], grid[half - 1, j]) if half > 1 else target[j]
-        grid[2 * half + 1, j] = np.nextafter(finite[-1], np.inf)
+        grid[2 * half + 1, j] = max(beyond, np.nextafter(finite[-1], np.inf))
         if place > last:
             grid[half:, j] = grid[2 * half + 1, j]
     np.maximum.accumulate(grid, axis=0, out=grid)

@@ -149,7 +149,12 @@ class _Along:
         self.points = points
 
     def total(self, values: Floats) -> Floats:
-        """(P,) sum over items of `values[i, tier of i]`."""
+        """(P,) sum over items of `values[i, tier of i]`; NaN at the points where one of these is NaN."""
+        unknown = np.isnan(values)
+        if unknown.any():
+            out = self.total(np.where(unknown, 0.0, values))
+            out[self.total(unknown.astype(np.float64)) > 0.5] = np.nan
+            return out
         out = np.full(self.points, float(values[:, 0].sum()))
         scale = float(np.abs(values).sum())
         for j in range(self.buckets.shape[1]):
@@ -214,7 +219,8 @@ def evaluate(
     if measures.strongest_usd is not None and costs.usd is not None:
         strongest = float((measures.strongest_usd * data.weight).sum())
         lost = data.required == k
-        saving_unsolvable = along.total((measures.strongest_usd[:, None] - costs.usd) * (w * lost[:, None]))
+        saved = np.where(lost[:, None], (measures.strongest_usd[:, None] - costs.usd) * w, 0.0)
+        saving_unsolvable = along.total(saved)
     p95 = percentiles_along(data, costs, buckets, points, 0.95)
 
     out = []
@@ -272,26 +278,39 @@ def evaluate(
 
 
 def _loss_cells(measures: ItemMeasures, along: _Along, k: int) -> Floats:
-    """(P, K + 1, K) under-route loss and excess cost by required and routed tier, traffic-weighted."""
+    """(P, K + 1, K) under-route loss and excess cost by required and routed tier, traffic-weighted; NaN where the
+    excess of an item in the cell is unknown."""
     data = measures.data
-    loss = (
-        measures.under_loss_usd if measures.excess_usd is None else measures.under_loss_usd + measures.excess_usd
-    )
+    loss = measures.under_loss_usd
+    unknown = np.zeros(loss.shape, dtype=bool)
+    if measures.excess_usd is not None:
+        unknown = np.isnan(measures.excess_usd)
+        loss = loss + np.where(unknown, 0.0, measures.excess_usd)
+    loss = loss * data.weight[:, None]
+    out = _by_cell(loss, data.required, along, k)
+    out[np.abs(out) < 1e-13 * max(float(np.abs(loss).sum()), 1e-300)] = 0.0
+    if measures.excess_usd is None:  # without costs only the cells on and below the diagonal are known
+        out[:, np.triu(np.ones((k + 1, k), dtype=bool), 1)] = np.nan
+        out[:, k, 1:] = np.nan
+    elif unknown.any():
+        out[_by_cell(unknown.astype(np.float64), data.required, along, k) > 0.5] = np.nan
+    return out
+
+
+def _by_cell(values: Floats, required: NDArray[np.int8], along: _Along, k: int) -> Floats:
+    """(P, K + 1, K) sums of `values[i, tier of i]` by required tier and the tier the item ends at."""
     out = np.zeros((along.points, k + 1, k))
     for tier in range(k):
-        values = loss[:, tier] * data.weight
+        at = values[:, tier]
         for edge, sign in ((tier - 1, 1.0), (tier, -1.0)):
             if edge == k - 1:
                 continue
             if edge < 0:
-                out[:, :, tier] += np.bincount(data.required, weights=values, minlength=k + 1)
+                out[:, :, tier] += np.bincount(required, weights=at, minlength=k + 1)
                 continue
-            joint = along.buckets[:, edge].astype(np.int64) * (k + 1) + data.required
-            added = np.bincount(joint, weights=values, minlength=(along.points + 1) * (k + 1))
+            joint = along.buckets[:, edge].astype(np.int64) * (k + 1) + required
+            added = np.bincount(joint, weights=at, minlength=(along.points + 1) * (k + 1))
             out[:, :, tier] += sign * np.cumsum(added.reshape(-1, k + 1)[: along.points], axis=0)
-        if measures.excess_usd is None:  # without costs only the cells below the diagonal are known
-            out[:, :, tier][:, [r for r in range(k + 1) if r < tier or (r == k and tier > 0)]] = np.nan
-    out[np.abs(out) < 1e-13 * max(float(np.nansum(np.abs(loss * data.weight[:, None]))), 1e-300)] = 0.0
     return out
 
 

@@ -59,6 +59,7 @@ def path_costs(data: RoutingData, settings: Settings, policy: str, *, overhead: 
 def routed_tier(levels: Floats, level: float) -> NDArray[np.int8]:
     """(N,) the tier each item ends at: it passes the boundaries whose level is at least `level`.
 
-    `levels` (N, K - 1) is non-increasing along a row (an item that passes a boundary passed those below it).
+    `levels` (N, K - 1) is non-increasing along a row (an item that passes a boundary passed those below it). A
+    level of -inf passes nowhere, whatever `level` is.
     """
-    return np.asarray((levels >= level).sum(axis=1), dtype=np.int8)
+    return np.asarray(((levels >= level) & (levels > -np.inf)).sum(axis=1), dtype=np.int8)

@@ -1,0 +1,122 @@
+"""Random small studies for hypothesis, and the same study as the arrays that the code under test takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import strategies as st
+from routing_oracle import UNANSWERED, Item, Row, Study
+
+from evalkit.routing.data import ClassLimit, Limits, RoutingData, Settings, rescaled
+
+STATUSES = ("ok", "ok", "wrong", "contract_fail", "truncated", "error")
+# Few distinct values, so that ties are common; 0.1 and friends, so that sums round.
+COSTS = (0.0, 0.001, 0.0021, 0.013, 0.02, 0.1)
+SECONDS = (0.1, 0.25, 0.7, 1.3, 8.0, 8.1)
+DEMANDS = (-2.5, -0.0, 0.0, 0.1, 0.3, 0.30000000000000004, 1.0, 5e-324)
+
+
+@st.composite
+def studies(
+    draw: st.DrawFn,
+    *,
+    tiers: tuple[int, ...] = (2, 3, 4),
+    most: int = 9,
+    infinite: bool = True,
+    unknown: bool = True,
+    groups: bool = False,
+    equal_weights: bool | None = None,
+    per_tier: bool | None = None,
+    policy: str | None = None,
+) -> Study:
+    k = draw(st.sampled_from(tiers))
+    risks = draw(st.integers(1, 3))
+    samples = draw(st.integers(1, 3))
+    width = 1 if k == 2 or per_tier is False else draw(st.sampled_from((1, k - 1)))
+    if per_tier:
+        width = k - 1
+    equal = draw(st.booleans()) if equal_weights is None else equal_weights
+    policy = policy or draw(st.sampled_from(("direct", "cascade")))
+    gaps = unknown and draw(st.integers(0, 3)) == 0
+    cost = st.sampled_from((*COSTS, None) if gaps else COSTS)
+    seconds = st.sampled_from((*SECONDS, None) if gaps else SECONDS)
+    row = st.builds(Row, st.sampled_from(STATUSES), cost, seconds)
+    demand = st.sampled_from((*DEMANDS, math.inf, -math.inf) if infinite else DEMANDS)
+    verifier = st.tuples(*[st.sampled_from((0.0, 0.0003))] * (k - 1)) if draw(st.booleans()) else st.none()
+    item = st.builds(
+        Item,
+        required=st.integers(0, k),
+        risk=st.integers(0, risks - 1),
+        weight=st.just(1) if equal else st.sampled_from((0, 1, 2, 7)),
+        demand=st.tuples(*[demand] * width),
+        rows=st.tuples(*[st.tuples(*[row] * samples)] * k),
+        verifier_usd=verifier,
+        group=st.integers(0, 3) if groups else st.none(),
+        category=st.integers(-1, 2),
+    )
+    items = tuple(draw(st.lists(item, min_size=1, max_size=most)))
+    if all(i.weight == 0 for i in items):
+        items = (replace(items[0], weight=1), *items[1:])
+    return Study(
+        tiers=k,
+        items=items,
+        loss_usd=tuple(draw(st.sampled_from((0.0, 0.05, 1.0, 40.0))) for _ in range(risks)),
+        risk_weight=tuple(draw(st.sampled_from((0.0, 0.5, 1.0, 25.0))) for _ in range(risks)),
+        policy=policy,
+        router_usd=draw(st.sampled_from((0.0, 0.001))),
+        router_s=draw(st.sampled_from((0.0, 0.02))),
+        contract_usd=draw(st.sampled_from((0.0, 0.02))),
+        slow_over_s=8.0,
+        costs_known=not unknown or draw(st.integers(0, 5)) > 0,
+    )
+
+
+def arrays(study: Study) -> RoutingData:
+    """The arrays of a study."""
+    items, k = study.items, study.tiers
+    samples = len(items[0].rows[0])
+
+    def mean(statuses: set[str]) -> np.ndarray:
+        return np.array([[sum(r.status in statuses for r in rows) / samples for rows in i.rows] for i in items])
+
+    def number(value: float | None) -> float:
+        return math.nan if value is None else value
+
+    cost = np.array([[np.mean([number(r.cost_usd) for r in rows]) for rows in i.rows] for i in items])
+    groups = [i.group for i in items]
+    demand = np.array([i.demand for i in items])
+    return RoutingData(
+        tiers=tuple(f"tier{j}" for j in range(k)),
+        risk_classes=tuple(f"risk{r}" for r in range(len(study.loss_usd))),
+        required=np.array([i.required for i in items], dtype=np.int8),
+        risk=np.array([i.risk for i in items], dtype=np.int16),
+        weight=rescaled(np.array([float(i.weight) for i in items])),
+        demand=demand[:, 0] if demand.shape[1] == 1 else demand,
+        tier_cost_usd=cost if study.costs_known else None,
+        passed=mean({"ok"}),
+        answered=1.0 - mean(UNANSWERED),
+        contract_failed=mean({"contract_fail"}),
+        task_s=np.array([[[number(r.task_s) for r in rows] for rows in i.rows] for i in items]),
+        replied=np.array([[[r.status not in UNANSWERED for r in rows] for rows in i.rows] for i in items]),
+        verifier_usd=None if items[0].verifier_usd is None else np.array([i.verifier_usd for i in items]),
+        group=None if groups[0] is None else np.array(groups, dtype=np.int64),
+        category=np.array([i.category for i in items], dtype=np.int32),
+    )
+
+
+def settings_of(study: Study, **other: object) -> Settings:
+    limits = Limits(p95_task_s=study.slow_over_s)
+    values: dict[str, object] = {
+        "classes": tuple(
+            ClassLimit(loss, None, weight=weight)
+            for loss, weight in zip(study.loss_usd, study.risk_weight, strict=True)
+        ),
+        "limits": limits,
+        "policy": study.policy,
+        "router_cost_usd": study.router_usd,
+        "router_s": study.router_s,
+        "contract_failure_cost_usd": study.contract_usd,
+    }
+    return Settings(**(values | other))  # type: ignore[arg-type]
