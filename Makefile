@@ -45,7 +45,7 @@ types: .venv/.dev
 	$(PY) -m mypy
 
 layers: .venv/.dev
-	.venv/bin/lint-imports --no-timings
+	.venv/bin/lint-imports --no-logo
 
 startup-files: .venv/.dev
 	$(STARTUP_FILES)

@@ -26,7 +26,7 @@ from evalkit.cli import streams
 from evalkit.cli.lazy import LazyCommand, LazyGroup
 from evalkit.errors import EvalkitError, Fault, InputError, redact, visible
 
-__all__ = ["COMMANDS", "app", "main"]
+__all__ = ["COMMANDS", "Commands", "app", "main"]
 
 PROGRAM = "evalkit"
 
