@@ -60,7 +60,9 @@ def decide(
         return Verdict(
             Decision.INSUFFICIENT_EVIDENCE, tuple(opened), names, "Insufficient evidence", _after_open(gates)
         )
-    reasons = [g.message for g in gates]
+    certified = sum(g.status is Status.CERTIFIED for g in gates)
+    reasons = [f"All {len(gates)} gates hold: {certified} certified, {len(gates) - certified} on the estimate"]
+    reasons += [g.message for g in gates if g.status is not Status.CERTIFIED]
     count = len(names)
     headline = "Approved" if not count else f"Approved with {count} uncertified class{'es' if count > 1 else ''}"
     if count:

@@ -32,7 +32,8 @@ def price_outcomes(study: RoutingStudy, outcomes: Outcomes) -> Priced:
     """Fill in the costs that the outcomes leave open from their token counts and the study's price card.
 
     A cost in the file is kept. Each row is priced as the model it names, one without a name as the tier's model;
-    a model that is not on the card has no price. Tokens are in the normal form (cache inside input, reasoning inside output).
+    a model that is not on the card has no price. Tokens are in the normal form (cache inside input, reasoning
+    inside output).
     Raises InputError where the card cannot be read.
     """
     cost = outcomes.cost_usd.copy()
