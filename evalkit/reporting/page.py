@@ -190,8 +190,8 @@ def _gate_notes(result: Result) -> list[str]:
     certifying = result["counts"].get("certifying")
     if certifying and certifying < result["counts"]["items"]:
         notes.append(
-            f"Gates, stop rules and comparisons stand on the {certifying:,} items that certify; the others found the "
-            "direction of the path. Tables of policies count all items."
+            f"Gates, stop rules and comparisons stand on the {certifying:,} items that certify; the others found "
+            "the direction of the path. Tables of policies count all items."
         )
     unsolvable = result["counts"].get("unsolvable") or 0
     if unsolvable:
