@@ -331,14 +331,13 @@ def _known(values: Floats | None) -> Floats | None:
 
 
 def _admissible(data: RoutingData, settings: Settings, baselines: dict[str, Baseline]) -> tuple[str, ...]:
-    """The fixed arms that keep, as observed, the limits on under-routing and quality; the strongest always."""
+    """The fixed arms seen to keep the limits on under-routing and quality; the strongest always. A class without a
+    need shows nothing."""
     out = []
     for tier in data.tiers:
         point = baselines[f"always:{tier}"].point
         broken = [
-            rule.limit is not None
-            and figures.under_route_rate is not None
-            and figures.under_route_rate > rule.limit
+            rule.limit is not None and (figures.under_route_rate is None or figures.under_route_rate > rule.limit)
             for rule, figures in zip(settings.classes, point.by_risk, strict=True)
         ]
         floor = settings.limits.min_pass_rate

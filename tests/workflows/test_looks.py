@@ -1,0 +1,70 @@
+"""How looks at a label set are counted and what each may spend."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evalkit.errors import InputError
+from evalkit.workflows.looks import looks_path, take_look
+
+NOW = "2026-01-02T03:04:05Z"
+
+
+def look(record: Path, name: str, declared: int = 1):  # type: ignore[no-untyped-def]
+    return take_look(record, {"labels": "a", "scores": name}, declared=declared, delta=0.05, now=NOW)
+
+
+def test_the_first_look_spends_everything_and_a_second_certifies_nothing(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    assert (look(record, "x").number, look(record, "x").delta) == (1, 0.05)
+    second = look(record, "y")
+    assert (second.number, second.delta) == (2, None)
+    assert look(record, "x").delta == 0.05  # running the first again is no look
+    assert look(record, "y").delta is None
+
+
+def test_declared_looks_spend_half_of_what_is_left(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    spent = [look(record, name, declared=3).delta for name in "abcd"]
+    assert spent == [0.025, 0.0125, 0.00625, None]
+    assert sum(s or 0 for s in spent) <= 0.05
+
+
+def test_declaring_more_looks_afterwards_does_not_bring_spent_error_back(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    assert look(record, "a", declared=1).delta == 0.05
+    assert look(record, "b", declared=9).delta is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"schema": "x", "looks": []}',
+        '{"schema": "evalkit.looks/1"}',
+        '{"schema": "evalkit.looks/1", "looks": [{"key": 1, "delta": 0.1}]}',
+    ],
+)
+def test_a_damaged_record_stops_and_is_left_as_it_is(tmp_path: Path, text: str) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    record.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="record of looks"):
+        look(record, "a")
+    assert record.read_text(encoding="utf-8") == text
+
+
+def test_the_record_is_strict_json_and_holds_when_a_look_was_first(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    look(record, "a")
+    document = json.loads(record.read_text(encoding="utf-8"))
+    assert document["looks"][0]["first_at"] == NOW
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that takes no files from anybody")
+def test_a_record_that_cannot_be_written_is_said() -> None:
+    assert look(Path("/proc/labels.csv.looks.json"), "a").recorded is False
