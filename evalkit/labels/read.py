@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from evalkit.errors import Fault
 from evalkit.labels.labelset import UNSOLVABLE, LabelSet
-from evalkit.labels.notices import spelling_notice
+from evalkit.labels.notices import spelling_notice, spellings
 from evalkit.tabular.faults import Faults, listed
 from evalkit.tabular.fields import Fields
 from evalkit.tabular.fingerprint import Fingerprint, canonical_json, order_of
@@ -76,7 +76,9 @@ def read_labels(
     }
     _check_nested(fields, nested)
     faults.raise_if_any()
-    keep = np.setdiff1d(np.arange(table.n_rows), np.array(sorted(dropped), dtype=np.int64))
+    kept = np.ones(table.n_rows, dtype=bool)
+    kept[sorted(dropped)] = False
+    keep = np.flatnonzero(kept)
     return _assemble(
         fields, ids, keep, tiers, risk_classes, required, risk, weight, texts, reference, nested, len(dropped)
     )
@@ -277,7 +279,7 @@ def _assemble(
         annotations=nested.get("labels"),
         lines=None if table.lines is None else table.lines[keep].tolist(),
         fingerprint=mark.hexdigest(),
-        notices=tuple(_notices(fields, texts, reference, nested, weight, n_dropped)),
+        notices=tuple(_notices(fields, texts, reference, weight, keep, n_dropped)),
     )
 
 
@@ -285,8 +287,8 @@ def _notices(
     fields: Fields,
     texts: Mapping[str, pa.Array],
     reference: list[Any] | None,
-    nested: Mapping[str, list[Any]],
     weight: npt.NDArray[np.float64],
+    keep: npt.NDArray[np.int64],
     n_dropped: int,
 ) -> list[str]:
     table = fields.table
@@ -303,17 +305,21 @@ def _notices(
         mask = pc.fill_null(pc.match_substring(texts["prompt"], "\ufffd"), False)
         damaged = int(pc.sum(mask).as_py() or 0)
         if damaged:
-            first = int(pc.index(mask, True).as_py())
+            first = int(keep[pc.index(mask, True).as_py()])
             notes.append(
                 f"{table.file}: {damaged} prompt{'' if damaged == 1 else 's'} (first: {table.place(first)}) hold"
                 f"{'s' if damaged == 1 else ''} U+FFFD, the mark that another program leaves where it could not "
                 "read a byte"
             )
-    for name, values in (
-        ("reference", reference),
-        ("category", texts["category"].to_pylist() if "category" in texts else None),
-    ):
-        notice = None if values is None else spelling_notice(table.file, fields.name(name), values)
+    counted: list[tuple[str, Mapping[str, int]]] = []
+    if reference is not None:
+        counted.append(("reference", spellings(reference)))
+    if "category" in texts:
+        found = pc.value_counts(texts["category"].drop_null())
+        by_name = dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))
+        counted.append(("category", by_name))
+    for name, counts in counted:
+        notice = spelling_notice(table.file, fields.name(name), counts)
         if notice:
             notes.append(notice)
     return notes

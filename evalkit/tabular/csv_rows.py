@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from evalkit.errors import Fault
@@ -29,20 +30,11 @@ __all__ = ["read_csv"]
 _CHUNK = 20_000
 
 
-class _Feed:
+def _kept(lines: Iterable[str], pending: list[str]) -> Iterator[str]:
     """Hands lines to the parser and keeps those of the record in hand, for messages about lost quotes."""
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        self._lines = iter(lines)
-        self.pending: list[str] = []
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.pending.append(line)
-        return line
+    for line in lines:
+        pending.append(line)
+        yield line
 
 
 @contextmanager
@@ -63,13 +55,13 @@ def read_csv(located: Located, encoding: str, faults: Faults, id_column: str | N
     that holds the id, for messages.
     """
     with open_binary(located) as stream, _unlimited_fields():
-        feed = _Feed(decoded_lines(stream, encoding, faults))
-        reader = csv.reader(feed, strict=True)
-        header = _header(reader, feed, faults)
-        return _Rows(located.file, header, faults, id_column).read(reader, feed)
+        pending: list[str] = []
+        reader = csv.reader(_kept(decoded_lines(stream, encoding, faults), pending), strict=True)
+        header = _header(reader, pending, faults)
+        return _Rows(located.file, header, faults, id_column).read(reader, pending)
 
 
-def _header(reader: Reader, feed: _Feed, faults: Faults) -> list[str]:
+def _header(reader: Reader, pending: list[str], faults: Faults) -> list[str]:
     while True:
         start = reader.line_num + 1
         try:
@@ -77,8 +69,8 @@ def _header(reader: Reader, feed: _Feed, faults: Faults) -> list[str]:
         except StopIteration:
             faults.stop(Fault("holds no header and no rows", "write the file again", file=faults.file))
         except csv.Error as error:
-            faults.stop(_quote_fault(feed.pending, faults.file, start, reader.line_num, 0, None, None, error))
-        feed.pending.clear()
+            faults.stop(_quote_fault(pending, faults.file, start, reader.line_num, 0, None, None, error))
+        pending.clear()
         if any(cell.strip() for cell in cells):
             break
     header = [nfc(cell) for cell in cells]
@@ -126,16 +118,14 @@ class _Rows:
         self.faults = faults
         self.id_at = header.index(id_column) if id_column in header else None
         self.lines = array("q")
-        self.rows = array("q")
         self.chunks: list[list[pa.Array]] = [[] for _ in header]
         self.damaged: list[Damaged] = []
 
-    def read(self, reader: Reader, feed: _Feed) -> Table:
+    def read(self, reader: Reader, pending: list[str]) -> Table:
         width = len(self.header)
         kept: list[list[str]] = []
         blank: list[int] = []
         row = 0
-        pending = feed.pending
         while True:
             start = reader.line_num + 1
             try:
@@ -158,13 +148,12 @@ class _Rows:
                 continue
             kept.append(cells)
             self.lines.append(start)
-            self.rows.append(row)
             if len(kept) == _CHUNK:
                 self._flush(kept)
         self._flush(kept)
         if row == 0:
             self.faults.stop(Fault("has a header but no rows", "check how the file was written", file=self.file))
-        return self._table(blank, reader.line_num)
+        return self._table(blank, row)
 
     def _flush(self, kept: list[list[str]]) -> None:
         if kept:
@@ -192,7 +181,15 @@ class _Rows:
     def _id(self, cells: list[str]) -> str | None:
         return cells[self.id_at] if self.id_at is not None and self.id_at < len(cells) else None
 
-    def _table(self, blank: list[int], last: int) -> Table:
+    def _row_numbers(self, n_rows: int) -> npt.NDArray[np.int64] | None:
+        """The data rows that were kept; None where none was left out."""
+        if not self.damaged:
+            return None
+        kept = np.ones(n_rows, dtype=bool)
+        kept[[row.row - 1 for row in self.damaged]] = False
+        return np.flatnonzero(kept) + 1
+
+    def _table(self, blank: list[int], n_rows: int) -> Table:
         columns = {
             name: pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
             for name, chunks in zip(self.header, self.chunks, strict=True)
@@ -205,7 +202,7 @@ class _Rows:
             len(self.lines),
             "csv",
             np.array(self.lines, dtype=np.int64),
-            np.array(self.rows, dtype=np.int64),
+            self._row_numbers(n_rows),
             tuple(self.damaged),
         )
         inner = [line for line in blank if len(self.lines) and line < self.lines[-1]]

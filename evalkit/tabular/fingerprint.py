@@ -54,7 +54,7 @@ class Fingerprint:
             part = array.slice(start, 65_536)
             lengths = pc.fill_null(pc.binary_length(part), -1)
             self._hash.update(np.asarray(lengths.to_numpy(zero_copy_only=False), dtype="<i8").tobytes())
-            self._hash.update("".join(v for v in part.to_pylist() if v is not None).encode())
+            self._hash.update(_bytes(part))
 
     def numbers(self, name: str, values: npt.NDArray[Any]) -> None:
         """A number field as float64; -0 is 0 and NaN (blank) has one form."""
@@ -88,3 +88,11 @@ class Fingerprint:
     def hexdigest(self) -> str:
         """The hash so far, 64 hex digits."""
         return self._hash.hexdigest()
+
+
+def _bytes(array: pa.Array) -> memoryview:
+    """The UTF-8 bytes of all texts of a large_string array, one behind the other."""
+    whole = pa.concat_arrays([pc.fill_null(array, "")])
+    _, offsets, data = whole.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[whole.offset : whole.offset + len(whole) + 1]
+    return memoryview(b"") if data is None else memoryview(data)[int(ends[0]) : int(ends[-1])]

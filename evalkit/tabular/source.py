@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, Literal, NoReturn, cast
 
 from evalkit.errors import Fault, InputError
 from evalkit.tabular.faults import Faults
@@ -29,6 +29,7 @@ _SUFFIXES: dict[str, Format] = {
     ".pq": "parquet",
 }
 _BOM = codecs.BOM_UTF8
+_BLOCK = 1 << 20
 _ENCODING_FIX = (
     "save the file as UTF-8, or name the encoding it was written in: --encoding cp949, --encoding shift_jis "
     "(in a study, encoding: cp949)"
@@ -137,8 +138,11 @@ def decoded_lines(stream: IO[bytes], encoding: str, faults: Faults) -> Iterator[
     LF, CR LF or CR.
     """
     if encoding == "utf-8":
-        yield from _utf8_lines(stream, faults)
-        return
+        return _utf8_lines(stream, faults)
+    return _encoded_lines(stream, encoding, faults)
+
+
+def _encoded_lines(stream: IO[bytes], encoding: str, faults: Faults) -> Iterator[str]:
     data = stream.read()
     if encoding == "utf-8-sig":
         encoding = "utf-8"
@@ -165,34 +169,44 @@ def decoded_lines(stream: IO[bytes], encoding: str, faults: Faults) -> Iterator[
 def _utf8_lines(stream: IO[bytes], faults: Faults) -> Iterator[str]:
     number = 0
     offset = 0
-    for block in stream:
-        if number == 0 and offset == 0:
+    while block := b"".join(stream.readlines(_BLOCK)):
+        if offset == 0:
             _check_magic(block, faults)
             if block.startswith(_BOM):
                 offset = len(_BOM)
                 block = block[len(_BOM) :]
-                if not block:
-                    continue
-        lone = block.find(b"\r")
-        pieces = [block] if lone < 0 or lone >= len(block) - 2 else block.splitlines(keepends=True)
-        for piece in pieces:
-            number += 1
-            try:
-                text = piece.decode("utf-8")
-            except UnicodeDecodeError as error:
-                at = offset + error.start
-                faults.stop(
-                    Fault(
-                        f"byte 0x{piece[error.start]:02x} at offset {at:,} is not UTF-8",
-                        _ENCODING_FIX,
-                        file=faults.file,
-                        line=number,
-                    )
+        try:
+            text = block.decode("utf-8")
+        except UnicodeDecodeError:
+            _stop_at_bad_byte(block, number, offset, faults)
+        if "\0" in text:
+            before = text[: text.index("\0")]
+            _stop_at_nul(faults, number + _line_ends(before) + 1)
+        yield from io.StringIO(text, newline="")
+        number += text.count("\n") if "\r" not in text else _line_ends(text)
+        offset += len(block)
+
+
+def _line_ends(text: str) -> int:
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
+
+
+def _stop_at_bad_byte(block: bytes, number: int, offset: int, faults: Faults) -> NoReturn:
+    """Stop at the first line of `block` that is not UTF-8; `number` lines and `offset` bytes stand before it."""
+    for line, piece in enumerate(block.splitlines(keepends=True), start=number + 1):
+        try:
+            piece.decode("utf-8")
+        except UnicodeDecodeError as error:
+            faults.stop(
+                Fault(
+                    f"byte 0x{piece[error.start]:02x} at offset {offset + error.start:,} is not UTF-8",
+                    _ENCODING_FIX,
+                    file=faults.file,
+                    line=line,
                 )
-            if "\0" in text:
-                _stop_at_nul(faults, number)
-            offset += len(piece)
-            yield text
+            )
+        offset += len(piece)
+    raise AssertionError("a block that is not UTF-8 has a line that is not")
 
 
 def _check_magic(head: bytes, faults: Faults) -> None:
