@@ -85,17 +85,18 @@ def class_units(data: RoutingData, levels: Floats, risk: int) -> tuple[Floats, F
 
     An item's level is that of the boundary below its required tier. With groups, a unit is a conversation with at
     least one need of the class; its level is that of its worst turn, its weight the mean of its needs' weights.
+    Units that stand for no traffic are no evidence and are left out.
     """
     chosen = np.flatnonzero(data.needs & (data.risk == risk))
     level = levels[chosen, data.required[chosen].astype(np.int64) - 1]
     weight = data.weight[chosen]
     if data.group is None or len(chosen) == 0:
-        return level, weight
+        return level[weight > 0], weight[weight > 0]
     codes, unit = np.unique(data.group[chosen], return_inverse=True)
     worst = np.full(len(codes), np.inf)
     np.minimum.at(worst, unit, level)
     mean = np.bincount(unit, weights=weight) / np.bincount(unit)
-    return worst, mean
+    return worst[mean > 0], mean[mean > 0]
 
 
 def request_n(data: RoutingData) -> float:
@@ -108,7 +109,8 @@ def request_n(data: RoutingData) -> float:
 
 
 def slow_share(measures: ItemMeasures, limit_s: float) -> Floats | None:
-    """(N, K) share of an item's samples that are slower than `limit_s`, unanswered, or of unknown time.
+    """(N, K) share of an item's samples that are slower than `limit_s`, unanswered, or of unknown time; 1 where
+    there is no sample.
 
     None where no time at all is known."""
     task, data = measures.costs.task_s, measures.data
@@ -116,7 +118,8 @@ def slow_share(measures: ItemMeasures, limit_s: float) -> Floats | None:
         return None
     sampled = np.ones(task.shape, dtype=bool) if data.sampled is None else data.sampled
     slow = (~(task <= limit_s) | ~data.replied) & sampled
-    return np.asarray(slow.sum(axis=2) / np.maximum(sampled.sum(axis=2), 1), dtype=np.float64)
+    count = sampled.sum(axis=2)
+    return np.where(count > 0, slow.sum(axis=2) / np.maximum(count, 1), 1.0)
 
 
 def increments(values: Floats) -> Floats:

@@ -105,9 +105,11 @@ def _class_gate(evidence: Evidence, r: int) -> Gate:
     gate = _Builder(f"under_route:{name}", label, limit, "max", "share", n_is, settings.confidence)
     confidence = _confidence(evidence)
     if len(unit_level) == 0:
+        weightless = (data.needs & (data.risk == r)).any()
+        idle = "no item of this class that stands for traffic" if weightless else "no item of this class"
         return gate.of(
             Status.NOT_STATABLE,
-            f"{label}: no item of this class needs more than {data.tiers[0]}, so nothing can be said about it",
+            f"{label}: {idle} needs more than {data.tiers[0]}, so nothing can be said about it",
         )
     varied = float(np.ptp(weight)) > 1e-12 * float(weight.max())
     n = effective_n(weight) if varied else float(len(unit_level))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 from hypothesis import strategies as st
@@ -31,45 +32,53 @@ def studies(
     per_tier: bool | None = None,
     policy: str | None = None,
 ) -> Study:
+    """A small study. Hypothesis chooses its shape; one seed fills it, which is far quicker than a draw a cell."""
     k = draw(st.sampled_from(tiers))
+    n = draw(st.integers(1, most))
     risks = draw(st.integers(1, 3))
     samples = draw(st.integers(1, 3))
-    width = 1 if k == 2 or per_tier is False else draw(st.sampled_from((1, k - 1)))
-    if per_tier:
-        width = k - 1
+    width = k - 1 if (draw(st.booleans()) if per_tier is None else per_tier) else 1
     equal = draw(st.booleans()) if equal_weights is None else equal_weights
     policy = policy or draw(st.sampled_from(("direct", "cascade")))
-    gaps = unknown and draw(st.integers(0, 3)) == 0
-    cost = st.sampled_from((*COSTS, None) if gaps else COSTS)
-    seconds = st.sampled_from((*SECONDS, None) if gaps else SECONDS)
-    row = st.builds(Row, st.sampled_from(STATUSES), cost, seconds)
-    demand = st.sampled_from((*DEMANDS, math.inf, -math.inf) if infinite else DEMANDS)
-    verifier = st.tuples(*[st.sampled_from((0.0, 0.0003))] * (k - 1)) if draw(st.booleans()) else st.none()
-    item = st.builds(
-        Item,
-        required=st.integers(0, k),
-        risk=st.integers(0, risks - 1),
-        weight=st.just(1) if equal else st.sampled_from((0, 1, 2, 7)),
-        demand=st.tuples(*[demand] * width),
-        rows=st.tuples(*[st.tuples(*[row] * samples)] * k),
-        verifier_usd=verifier,
-        group=st.integers(0, 3) if groups else st.none(),
-        category=st.integers(-1, 2),
-    )
-    items = tuple(draw(st.lists(item, min_size=1, max_size=most)))
+    gaps = unknown and draw(st.sampled_from((False, False, True)))
+    costs_known = not unknown or draw(st.sampled_from((True, True, True, False)))
+    verified = draw(st.booleans())
+    random = Random(draw(st.integers(0, 2**32)))
+    pick = random.choice
+    # Unknown cells are rare when they occur, so that some figures need them and some do not.
+    costs = (*COSTS * 4, None) if gaps else COSTS
+    seconds = (*SECONDS * 4, None) if gaps else SECONDS
+    demands = (*DEMANDS, math.inf, -math.inf) if infinite else DEMANDS
+    weights = (1,) if equal else (0, 1, 2, 7)
+
+    def item() -> Item:
+        return Item(
+            required=random.randint(0, k),
+            risk=random.randrange(risks),
+            weight=pick(weights),
+            demand=tuple(pick(demands) for _ in range(width)),
+            rows=tuple(
+                tuple(Row(pick(STATUSES), pick(costs), pick(seconds)) for _ in range(samples)) for _ in range(k)
+            ),
+            verifier_usd=tuple(pick((0.0, 0.0003)) for _ in range(k - 1)) if verified else None,
+            group=random.randrange(4) if groups else None,
+            category=random.randint(-1, 2),
+        )
+
+    items = tuple(item() for _ in range(n))
     if all(i.weight == 0 for i in items):
         items = (replace(items[0], weight=1), *items[1:])
     return Study(
         tiers=k,
         items=items,
-        loss_usd=tuple(draw(st.sampled_from((0.0, 0.05, 1.0, 40.0))) for _ in range(risks)),
-        risk_weight=tuple(draw(st.sampled_from((0.0, 0.5, 1.0, 25.0))) for _ in range(risks)),
+        loss_usd=tuple(pick((0.0, 0.05, 1.0, 40.0)) for _ in range(risks)),
+        risk_weight=tuple(pick((0.0, 0.5, 1.0, 25.0)) for _ in range(risks)),
         policy=policy,
-        router_usd=draw(st.sampled_from((0.0, 0.001))),
-        router_s=draw(st.sampled_from((0.0, 0.02))),
-        contract_usd=draw(st.sampled_from((0.0, 0.02))),
+        router_usd=pick((0.0, 0.001)),
+        router_s=pick((0.0, 0.02)),
+        contract_usd=pick((0.0, 0.02)),
         slow_over_s=8.0,
-        costs_known=not unknown or draw(st.integers(0, 5)) > 0,
+        costs_known=costs_known,
     )
 
 

@@ -237,10 +237,7 @@ def operating_point(study: Study, tiers: Sequence[int]) -> dict[str, object]:
         "confusion": confusion,
         "confusion_weighted": confusion_weighted,
         "confusion_loss_usd": [
-            [
-                None if not known and above(row, tier, k) else added(cells[row][tier])
-                for tier in range(k)
-            ]
+            [None if not known and above(row, tier, k) else added(cells[row][tier]) for tier in range(k)]
             for row in range(k + 1)
         ],
         "accuracy": ratio(right, solvable),

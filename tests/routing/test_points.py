@@ -61,7 +61,10 @@ class TestAgainstTheOracle:
         router = point_of_tiers(measures, np.array(tiers, dtype=np.int8), "router")
         check(router.point, study, tiers)
         w = oracle.weights(study)
-        for values, field in ((router.cost_usd, "cost_usd_total"), (router.expected_total_usd, "expected_total_usd")):
+        for values, field in (
+            (router.cost_usd, "cost_usd_total"),
+            (router.expected_total_usd, "expected_total_usd"),
+        ):
             total = getattr(router.point, field)
             if total is not None:
                 assert values is not None
@@ -80,7 +83,9 @@ class TestAgainstTheOracle:
     def test_every_level_of_a_path_over_several_thresholds(self, study: Study, data: st.DataObject) -> None:
         demand, measures = arrays(study).demand, measured(study)
         assert demand is not None
-        target = data.draw(st.tuples(*[st.sampled_from((-math.inf, -2.5, 0.0, 0.1, 0.3, 2.0))] * (study.tiers - 1)))
+        target = data.draw(
+            st.tuples(*[st.sampled_from((-math.inf, -2.5, 0.0, 0.1, 0.3, 2.0))] * (study.tiers - 1))
+        )
         finders = data.draw(st.integers(0, len(demand)))
         target = tuple(sorted(target)) if demand.ndim == 1 else target
         path = path_through(demand, demand[:finders], target, steps=data.draw(st.sampled_from((2, 6, 20))))
