@@ -392,7 +392,7 @@ def provenance(result: Result) -> list[tuple[str, list[str], str]]:
         served = [str(name) for name in model.get("served") or []]
         add(
             f"Tier {text.line(tier, 40)}",
-            f"requested {model.get('requested')}",
+            f"requested {model.get('requested') or 'n/a (the study names no model)'}",
             f"served by {', '.join(served)}" if served else None,
         )
     started, finished = source.get("started_at"), source.get("finished_at")

@@ -90,7 +90,7 @@ def write_study(folder: Path, **changes: Any) -> None:
 
 
 def write_items(folder: Path, n: int = 600, hard_every: int = 2, critical_every: int = 2) -> None:
-    """n items whose score says exactly what they need: the hard ones score .9 and pass at the frontier tier only."""
+    """n items whose score says what they need: the hard ones score .9 and pass at the frontier tier only."""
     labels, outcomes, scores = [], [], []
     for i in range(n):
         hard = i % hard_every == 0
