@@ -116,7 +116,8 @@ def _weights(fields: Fields) -> npt.NDArray[np.float64]:
         says="a weight is never negative",
     )
     if len(list(fields.faults)) == before:
-        total = float(np.sum(weight))
+        with np.errstate(over="ignore"):
+            total = float(np.sum(weight))
         if total == 0 or not np.isfinite(total):
             fields.faults.add(
                 Fault(

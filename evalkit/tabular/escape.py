@@ -46,12 +46,10 @@ def unescaped(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     names = [name for name in columns if name != ESCAPES]
     result = {name: columns[name] for name in names}
     marks = pc.fill_null(columns[ESCAPES], "")
-    padded = pc.binary_join_element_wise("", marks, "", " ")
     for position, name in enumerate(names, start=1):
         cells = columns[name]
-        touched = pc.and_(
-            pc.match_substring(padded, f" {position} "), pc.starts_with(pc.fill_null(cells, ""), "'")
-        )
+        named = pc.match_substring_regex(marks, rf"(^| ){position}( |$)")
+        touched = pc.and_(named, pc.starts_with(pc.fill_null(cells, ""), "'"))
         if pc.any(touched).as_py():
             result[name] = pc.if_else(touched, pc.utf8_slice_codeunits(cells, 1), cells)
     return result

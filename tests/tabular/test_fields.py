@@ -91,11 +91,13 @@ def test_truth_values(tmp_path: Path, name: str) -> None:
     text = (
         "x,y\n" + "".join(f"{w},\n" for w in words)
         if name == "t.csv"
-        else "".join('{"x": "%s"}\n' % w for w in words)
+        else "".join(f'{{"x": "{w}"}}\n' for w in words)
     )
     fields = fields_of(tmp_path, text, name)
     assert fields.truths("x").tolist() == [1, 0, 1, 1, 0, 1, -1, -1, -1, -1]
-    assert says(fields) == [f'{row}: "{w}" is neither true nor false' for row, w in ((8, "yes"), (9, "2"), (10, "None"))]
+    assert says(fields) == [
+        f'{row}: "{w}" is neither true nor false' for row, w in ((8, "yes"), (9, "2"), (10, "None"))
+    ]
 
 
 def test_truth_values_of_json(tmp_path: Path) -> None:
@@ -159,7 +161,9 @@ def test_repeated_gives_groups_in_order() -> None:
 SCHEMA = Schema(required=("id", "risk"), optional=("weight", "prompt"), aliases={"risk": "class"})
 
 
-def resolved(tmp_path: Path, header: str, mapping: dict[str, str] | None = None) -> tuple[dict[str, str], list[str], list[str]]:
+def resolved(
+    tmp_path: Path, header: str, mapping: dict[str, str] | None = None
+) -> tuple[dict[str, str], list[str], list[str]]:
     path = tmp_path / "t.csv"
     path.write_text(header + "\n" + ",".join("x" for _ in header.split(",")) + "\n", encoding="utf-8")
     table = read_table(path)

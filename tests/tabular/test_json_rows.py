@@ -24,7 +24,9 @@ def fault_of(path: Path, **kw: object) -> str:
 
 
 def test_records_with_other_keys_and_blank_lines(tmp_path: Path) -> None:
-    table = read_table(write(tmp_path, '\ufeff{"id": "a", "x": 1}\n\n{"y": [1], "id": "b"}\r\n{"id": "c", "x": null}'))
+    table = read_table(
+        write(tmp_path, '\ufeff{"id": "a", "x": 1}\n\n{"y": [1], "id": "b"}\r\n{"id": "c", "x": null}')
+    )
     assert table.columns == {"id": ["a", "b", "c"], "x": [1, None, None], "y": [None, [1], None]}
     assert [table.line(i) for i in range(3)] == [1, 3, 4]
     assert [table.row(i) for i in range(3)] == [1, 2, 3]

@@ -35,9 +35,14 @@ def test_bytes_and_text_arrive_as_they_are(tmp_path: Path) -> None:
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old", encoding="utf-8")
-    with pytest.raises(RuntimeError), atomic_path(path) as temporary:
-        temporary.write_text("half", encoding="utf-8")
-        raise RuntimeError
+
+    def half() -> None:
+        with atomic_path(path) as temporary:
+            temporary.write_text("half", encoding="utf-8")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        half()
     assert path.read_text(encoding="utf-8") == "old"
     assert left_over(tmp_path) == ["a.txt"]
 
