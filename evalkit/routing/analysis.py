@@ -10,24 +10,18 @@ from numpy.typing import NDArray
 
 from evalkit.gates import Gate, StopRule, Verdict, decide
 from evalkit.routing.baselines import Baseline, baselines_of, point_of_tiers
-from evalkit.routing.certify import (
-    P95_SLOW_SHARE,
-    Certificate,
-    Shares,
-    certify,
-    shares_along,
-)
+from evalkit.routing.certify import P95_SLOW_SHARE
 from evalkit.routing.crossfit import cross_fitted_tiers, routing_loss_upper_usd
 from evalkit.routing.data import Floats, RoutingData, Settings
-from evalkit.routing.direction import target_thresholds
 from evalkit.routing.gating import Evidence, gates_of
-from evalkit.routing.path import Path, fixed_path, path_through, score_path
+from evalkit.routing.path import Path
 from evalkit.routing.points import ItemMeasures, OperatingPoint, buckets_of, clean, evaluate, item_measures
 from evalkit.routing.policies import path_costs, routed_tier
-from evalkit.routing.select import Objective, Selection, least, objective, on_estimate, select
+from evalkit.routing.search import Search, level_at, path_of, search_along, shown_place
+from evalkit.routing.select import Selection, least, on_estimate
 from evalkit.routing.stop_rules import router_separation, stop_rules_of
-from evalkit.routing.sweep import Sweep, sweep_of
-from evalkit.routing.units import demand_threshold, user_threshold
+from evalkit.routing.sweep import Sweep
+from evalkit.routing.units import user_threshold
 from evalkit.statistics.bounds import max_failures_real
 from evalkit.statistics.paired import Difference, paired_difference
 from evalkit.statistics.separation import Separation
@@ -86,19 +80,6 @@ class RoutingResult:
     without: tuple[tuple[str, float | None], ...]
 
 
-@dataclass(frozen=True)
-class _Search:
-    """The certifying items' side of an analysis."""
-
-    measures: ItemMeasures
-    levels: Floats
-    sweep: Sweep
-    shares: Shares
-    certificate: Certificate
-    goal: Objective | None
-    selection: Selection
-
-
 def analyse(
     data: RoutingData,
     settings: Settings,
@@ -110,16 +91,11 @@ def analyse(
     tested; otherwise the threshold is searched for. Raises ValueError where neither scores nor decisions exist."""
     measures = item_measures(data, settings, path_costs(data, settings, settings.policy))
     fixed = thresholds is not None or decisions is not None
-    path, certifying = _path(measures, thresholds, decisions)
+    path, certifying = path_of(measures, thresholds, decisions)
     mask = np.ones(data.n, dtype=bool) if certifying is None else certifying
-    search = _search(measures, path, certifying, fixed)
-    place, selection = _place(search, fixed)
-    level = float(search.sweep.levels[place])
-    if not fixed and place == len(search.sweep) - 1:
-        finite = path.levels[path.levels > -np.inf]
-        level = min(
-            level, float(finite.min(initial=np.inf))
-        )  # all-strongest of all items, not only the certifying
+    search = search_along(measures, path, certifying, fixed)
+    place, selection = shown_place(search, fixed)
+    level = level_at(search, path, place, fixed)
     tier = routed_tier(path.levels, level)
     evidence = Evidence(
         search.measures,
@@ -152,7 +128,7 @@ def analyse(
 
     total, cross = _cut(router.expected_total_usd, mask), None
     if selection.selected is not None:  # the point was searched for: compare it on items that did not choose it
-        fitted = _cross_fit(search)
+        fitted, total = _cross_fit(search), None  # never the apparent gain at a threshold that was searched for
         if fitted is not None:
             total = point_of_tiers(search.measures, fitted, "cross_fitted").expected_total_usd
             cross = _cross_fitted(search.measures, fitted)
@@ -198,61 +174,7 @@ def analyse(
     )
 
 
-def _path(
-    measures: ItemMeasures, thresholds: Sequence[float] | None, decisions: NDArray[np.int8] | None
-) -> tuple[Path, NDArray[np.bool_] | None]:
-    """The path and, where only some items may certify along it, which."""
-    data, settings = measures.data, measures.settings
-    if decisions is not None:
-        return Path((decisions[:, None] > np.arange(data.k - 1)).astype(np.float64)), None
-    if data.demand is None:
-        raise ValueError("The `data` parameter of `analyse` must have scores, or `decisions` must be given.")
-    demand = data.demand[:, 0] if data.demand.ndim == 2 and data.demand.shape[1] == 1 else data.demand
-    if thresholds is not None:
-        return fixed_path(demand, [demand_threshold(t, settings.direction_is_up) for t in thresholds]), None
-    if data.k == 2:
-        return score_path(demand), None
-    if data.direction is None:
-        raise ValueError("The `data` parameter of `analyse` must say which items find the direction.")
-    finders = data.subset(data.direction)
-    target = target_thresholds(item_measures(finders, settings, path_costs(finders, settings, settings.policy)))
-    if target is None:  # nothing to aim at: every threshold alike, at the same quantile
-        target = tuple([-np.inf] * (data.k - 1))
-    assert finders.demand is not None
-    return path_through(demand, finders.demand, target), ~data.direction
-
-
-def _search(measures: ItemMeasures, path: Path, certifying: NDArray[np.bool_] | None, fixed: bool) -> _Search:
-    if certifying is not None:
-        data = measures.data.subset(certifying)
-        measures = item_measures(
-            data, measures.settings, path_costs(data, measures.settings, measures.costs.policy)
-        )
-    levels = path.levels if certifying is None else path.levels[certifying]
-    sweep = sweep_of(levels)
-    shares = shares_along(measures, levels, sweep)
-    certificate = certify(measures, levels, sweep, shares)
-    goal = objective(measures, sweep)
-    selection = Selection(None, None) if fixed else select(measures, sweep, shares, certificate, goal)
-    return _Search(measures, levels, sweep, shares, certificate, goal, selection)
-
-
-def _place(search: _Search, fixed: bool) -> tuple[int, Selection]:
-    """The candidate that everything is shown at."""
-    if fixed:
-        at = int(np.searchsorted(-search.sweep.levels, -1.0, side="left"))
-        return min(at, len(search.sweep) - 1), search.selection
-    selection = search.selection
-    if search.measures.settings.delta is None:
-        selection = Selection(None, selection.candidate)
-    if selection.selected is not None:
-        return selection.selected, selection
-    if selection.candidate is not None:
-        return selection.candidate, selection
-    return len(search.sweep) - 1, selection
-
-
-def _chosen_levels(search: _Search, place: int, selection: Selection, most: int, level: float) -> list[float]:
+def _chosen_levels(search: Search, place: int, selection: Selection, most: int, level: float) -> list[float]:
     """At most `most` levels, descending: both ends, the shown and the candidate point, and an even spread."""
     last = len(search.sweep) - 1
     keep = {0, last, place}
@@ -269,7 +191,7 @@ def _chosen_levels(search: _Search, place: int, selection: Selection, most: int,
 def _named(
     points: Sequence[OperatingPoint],
     chosen: Sequence[float],
-    search: _Search,
+    search: Search,
     candidate: int | None,
     level: float,
     name: str,
@@ -289,7 +211,7 @@ def _end(path: Path, level: float, sweep: Sweep, settings: Settings) -> tuple[fl
     return tuple(user_threshold(t, settings.direction_is_up) for t in path.thresholds_at(level))
 
 
-def _cross_fit(search: _Search) -> NDArray[np.int8] | None:
+def _cross_fit(search: Search) -> NDArray[np.int8] | None:
     settings, n = search.measures.settings, search.certificate.n_requests
     delta = settings.delta if settings.delta is not None else 1.0 - settings.confidence
     limits = settings.limits
@@ -366,7 +288,7 @@ def _comparisons(
     return out
 
 
-def _without(search: _Search, settings: Settings, path: Path) -> list[tuple[str, float | None]]:
+def _without(search: Search, settings: Settings, path: Path) -> list[tuple[str, float | None]]:
     """For each class that certifies nothing: the first threshold that would be chosen without it."""
     stuck = [c for c in search.certificate.classes if c.tolerance.threshold == -np.inf]
     out: list[tuple[str, float | None]] = []

@@ -117,7 +117,10 @@ def _gain(
 ) -> StopRule:
     name = "no_gain_over_best_fixed_arm"
     if router_total_usd is None or not arms:
-        detail = "Gain over the best fixed arm: cannot be worked out without a point and known costs"
+        detail = (
+            "Gain over the best fixed arm: cannot be worked out without a point, known costs, and ten items (or "
+            "conversations) to cross-fit a searched threshold"
+        )
         return StopRule(name, None, detail)
     means = {arm: float((t * data.weight).sum()) for arm, t in arms.items()}
     best = min(means, key=lambda arm: means[arm])

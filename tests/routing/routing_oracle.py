@@ -55,10 +55,8 @@ def ends_at(item: Item, thresholds: Sequence[float], tiers: int) -> int:
     tier = 0
     for j in range(tiers - 1):
         demand = item.demand[0] if len(item.demand) == 1 else item.demand[j]
-        if math.isinf(demand):
-            goes_up = demand > 0  # production escalates it always, or never
-        else:
-            goes_up = demand >= thresholds[j]
+        # Production escalates what has no score always, or never, whatever the threshold.
+        goes_up = demand > 0 if math.isinf(demand) else demand >= thresholds[j]
         if not goes_up:
             break
         tier += 1

@@ -284,8 +284,8 @@ def highest(data: RoutingData, chosen: Settings) -> float:
 class TestWorkedExample:
     """critical: 160 needs at 2 %; low: 60 needs at 10 %; both certified at t = .07."""
 
-    critical = [0.07, 0.21, 0.33, *np.linspace(0.36, 0.99, 157)]
-    low = [0.05, 0.12, 0.17, 0.30, *np.linspace(0.40, 0.97, 56)]
+    critical = (0.07, 0.21, 0.33, *np.linspace(0.36, 0.99, 157))
+    low = (0.05, 0.12, 0.17, 0.30, *np.linspace(0.40, 0.97, 56))
 
     def certificate(self) -> Certificate:
         data, chosen = two_tiers([*self.critical, *self.low], 0.02)

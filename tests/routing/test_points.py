@@ -206,19 +206,19 @@ class TestMatrixOrientation:
     """Rows are required tiers in declared order, columns routed ones."""
 
     tiers = ("cheap", "mid", "frontier", "reasoning")
-    required = ["cheap"] * 5 + ["frontier"] * 3 + ["mid"]
-    routed = ["cheap"] * 4 + ["frontier", "frontier", "cheap", "mid", "reasoning"]
-    risk = ["low"] * 5 + ["high"] * 3 + ["medium"]
-    classes = {"low": 1.0, "medium": 3.0, "high": 10.0, "critical": 25.0}
+    required = ("cheap",) * 5 + ("frontier",) * 3 + ("mid",)
+    routed = ("cheap",) * 4 + ("frontier", "frontier", "cheap", "mid", "reasoning")
+    risk = ("low",) * 5 + ("high",) * 3 + ("medium",)
+    classes = (("low", 1.0), ("medium", 3.0), ("high", 10.0), ("critical", 25.0))
 
     def point(self, tiers: tuple[str, ...]) -> OperatingPoint:
-        names = list(self.classes)
+        names = [name for name, _ in self.classes]
         data, chosen = plain(
             [tiers.index(t) for t in self.required],
             cost=(1.0, 2.0, 3.0, 4.0),
             tiers=tiers,
             risk=[names.index(r) for r in self.risk],
-            classes=tuple(ClassLimit(w, None, weight=w) for w in self.classes.values()),
+            classes=tuple(ClassLimit(w, None, weight=w) for _, w in self.classes),
         )
         return sent(data, chosen, [tiers.index(t) for t in self.routed])
 
