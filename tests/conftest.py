@@ -5,6 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, and no deadline: a busy machine is no fault. To look further:
+# pytest --hypothesis-profile=explore
+settings.register_profile("evalkit", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.load_profile("evalkit")
 
 REPO = Path(__file__).resolve().parent.parent
 SHARED = REPO.parent / "shared"

@@ -72,7 +72,6 @@ class TestUnconstrained:
 
 
 class TestConstrained:
-    @settings(max_examples=200)
     @given(TABLES, st.integers(0, 2), st.data())
     def test_equals_every_combination(self, gains: list[list[float]], count: int, data: st.DataObject) -> None:
         shape = np.shape(gains)

@@ -213,12 +213,20 @@ class TestMinimumDetectableEffect:
             got = minimum_detectable_effect(n, 1 / 9, 1 / 6, runs)
             assert by_z < got < by_z * (1 + 1.2 / n)
 
-    @given(st.integers(2, 400), st.sampled_from([0.9, 0.95, 0.99]), st.sampled_from([0.5, 0.8, 0.95]))
+    @given(st.integers(5, 400), st.sampled_from([0.9, 0.95, 0.99]), st.sampled_from([0.5, 0.8, 0.95]))
     def test_equals_the_power_of_statsmodels(self, n: int, confidence: float, power: float) -> None:
         se = 0.37 / math.sqrt(n)
         effect = minimum_detectable_from_se(se, n - 1, confidence=confidence, power=power)
         got = TTestPower().power(effect / 0.37, n, 1 - confidence, alternative="two-sided")
         assert got == pytest.approx(power, abs=1e-6)
+
+    @pytest.mark.parametrize("df", [1, 2, 3, 8])
+    def test_power_by_integration(self, df: int) -> None:
+        # |Z + shift| > t sqrt(chi2 / df), averaged over the distribution of chi2 on its quantiles.
+        shift = minimum_detectable_from_se(1.0, df)
+        spread = np.sqrt(stats.chi2.ppf((np.arange(200_000) + 0.5) / 200_000, df) / df) * stats.t.ppf(0.975, df)
+        power = stats.norm.cdf(shift - spread) + stats.norm.cdf(-shift - spread)
+        assert power.mean() == pytest.approx(0.8, abs=1e-4)
 
     def test_too_few_tasks(self) -> None:
         assert minimum_detectable_effect(1, 0.1, 0.1) is None
