@@ -1,0 +1,1 @@
+"""What is sent to models: prompts from data, byte for byte."""
