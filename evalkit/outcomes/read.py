@@ -226,7 +226,7 @@ class _Reader:
         for t in empty:
             fields.faults.add(
                 Fault(
-                    f"the tier {quoted(self.tiers[int(t)])} has no rows",
+                    f"the tier {quoted(self.tiers[int(t)])} has no row of a labelled item",
                     "record its outcomes, or leave the tier out of the study",
                     file=fields.table.file,
                     field=fields.name("tier"),
