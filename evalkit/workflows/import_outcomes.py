@@ -58,9 +58,7 @@ def run_wide(
 ) -> None:
     """Import wide files. `measures` and `texts` hold NAME=COLUMN per option. Raises `InputError`."""
     if (id_column is None) == (not id_from_row):
-        raise InputError(
-            Fault("says the id twice or not at all", "give --id COLUMN or --id-from-row", field="--id")
-        )
+        raise InputError(Fault("is said twice or not at all", "give --id COLUMN or --id-from-row", field="--id"))
     if bool(keep) != (labels_out is not None):
         raise InputError(
             Fault("--keep and --labels-out belong together", "give both or none", field="--labels-out")
@@ -204,16 +202,24 @@ def _finish(imported: Imported, out: Path, labels_out: Path | None, quiet: bool)
     write_table(out, imported.columns)
     if labels_out is not None and imported.labels is not None:
         write_table(labels_out, imported.labels)
-    tiers = "1 tier" if len(imported.tiers) == 1 else f"{len(imported.tiers)} tiers"
-    lines = [f"{out}: {imported.rows:,} rows, {imported.items:,} items, {tiers}"]
+    counts = (
+        _counted(imported.rows, "row"),
+        _counted(imported.items, "item"),
+        _counted(len(imported.tiers), "tier"),
+    )
+    lines = [f"{out}: {', '.join(counts)}"]
     for tier, seen in imported.passes.items():
         rows = seen.get("rows", 0)
         marked = seen.get("right", 0) + seen.get("wrong", 0)
         said = f"{seen.get('right', 0):,} of {marked:,} right" if marked else f"{seen.get('scored', 0):,} scored"
-        lines.append(f"  {tier}: {rows:,} rows, {said}")
+        lines.append(f"  {tier}: {_counted(rows, 'row')}, {said}")
     if labels_out is not None and imported.labels is not None:
-        lines.append(f"{labels_out}: {len(imported.labels['id']):,} items, without required tiers")
+        lines.append(f"{labels_out}: {_counted(len(imported.labels['id']), 'item')}, without required tiers")
     notes = list(imported.notices)
     for reason, count in imported.unmapped.items():
         notes.append(f"not mapped, {reason}: {count:,} ({listed(imported.examples[reason], 5)})")
     show([] if quiet else lines, notes)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

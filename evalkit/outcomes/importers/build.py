@@ -147,11 +147,16 @@ class RowBuilder:
         if status is not None and status not in set(Status):
             self.cannot("a status that is not known", Cell(where, status))
             return
+        passes = read is True or (kind == MarkKind.SCORE and read == 1.0)
         if said.get("error") is not None and status is None:
-            if read is True:
+            if passes:
                 self.cannot("both an error and a pass", Cell(where, said["error"]))
                 return
             said["status"] = status = Status.ERROR.value
+            read = None
+        elif passes and status not in {None, Status.OK.value}:
+            self.cannot("a pass beside a status that is no pass", Cell(where, status))
+            return
         if read is None and status is None:
             reason = "no mark of right or wrong" if mark in (None, "") else f"a mark that is no {_kind_name(kind)}"
             self.cannot(reason, Cell(where, mark))
