@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from build import as_jsonl
 from record import HERE, MODELS, call_key, latest_replies, read_items, read_recording, system_prompt
 
+from evalkit.costs import LAYOUTS, PriceCard, cost_on_card, normal_usage
 from evalkit.errors import Fault, InputError
 from evalkit.grading import grade_reply, parse_check
+from evalkit.study.prices import read_price_card
 
 Row = dict[str, Any]
-Prices = Mapping[str, tuple[Decimal, Decimal]]  # model -> USD per 1M input and output tokens
 
 
 def status_and_score(item: Row, reply: Row) -> Row:
@@ -43,36 +42,25 @@ def error_of(reply: Row) -> str | None:
     return None
 
 
-def read_prices(path: Path) -> Prices:
-    """The prices of the study's card."""
-    from ruamel.yaml import YAML
-
-    card = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
-    return {
-        name: (Decimal(str(price["input"])), Decimal(str(price["output"])))
-        for name, price in card["models"].items()
-    }
-
-
-def outcome(item: Row, tier: str, reply: Row, prices: Prices) -> Row:
+def outcome(item: Row, tier: str, reply: Row, card: PriceCard) -> Row:
     """One row of the outcome table, with the reply beside it."""
-    usage = reply.get("usage") or {}
-    n_in, n_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    price_in, price_out = prices[MODELS[tier].name]
-    cost = None if n_in is None or n_out is None else (n_in * price_in + n_out * price_out) / 10**6
+    model = MODELS[tier].name
+    # LiteLLM hands usage on in the layout of OpenAI.
+    usage = normal_usage(reply.get("usage"), LAYOUTS["openai"])
+    cost = cost_on_card(usage, card, model).usd
     return {
         "id": item["id"],
         "tier": tier,
-        "model": MODELS[tier].name,
+        "model": model,
         "sample": 0,
         **status_and_score(item, reply),
-        # A float of this few digits prints as the same decimal number.
+        # A float of so few digits prints as the same decimal number.
         "cost_usd": None if cost is None else float(cost),
-        "input_tokens": n_in,
-        "cache_read_tokens": usage.get("prompt_tokens_details", {}).get("cached_tokens"),
-        "cache_write_tokens": None,
-        "output_tokens": n_out,
-        "reasoning_tokens": usage.get("completion_tokens_details", {}).get("reasoning_tokens"),
+        "input_tokens": usage.input_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
         "ttft_s": reply["ttft_s"],
         "request_s": reply["request_s"],
         "task_s": reply["request_s"],
@@ -84,14 +72,15 @@ def outcome(item: Row, tier: str, reply: Row, prices: Prices) -> Row:
 
 def outcomes(folder: Path = HERE) -> dict[str, list[Row]]:
     """Outcome rows by file name; raises `InputError` for each tier with the items that were not recorded."""
-    items, system, prices = read_items(folder), system_prompt(folder), read_prices(folder / "prices.yaml")
+    items, system, card = read_items(folder), system_prompt(folder), read_price_card(folder / "prices.yaml")
     rows: dict[str, list[Row]] = {"outcomes.jsonl": [], "outcomes_train.jsonl": []}
     replies, faults = {}, []
     for tier, model in MODELS.items():
         path = folder / "recordings" / f"{tier}.jsonl"
         found = latest_replies(read_recording(path))
-        replies[tier] = {item["id"]: found.get(call_key(model, item, system)) for item in items}
-        if missing := [name for name, reply in replies[tier].items() if reply is None]:
+        keys = {item["id"]: call_key(model, item, system) for item in items}
+        replies[tier] = {name: found[key] for name, key in keys.items() if key in found}
+        if missing := [name for name, key in keys.items() if key not in found]:
             what = f"has no reply for {len(missing)} items: {', '.join(missing[:20])}"
             what += ", …" if len(missing) > 20 else ""
             faults.append(Fault(what, "run record.py, which makes the missing calls", file=path.name))
@@ -99,7 +88,7 @@ def outcomes(folder: Path = HERE) -> dict[str, list[Row]]:
         raise InputError(faults)
     for item in items:
         name = "outcomes.jsonl" if item["metadata"]["split"] == "certify" else "outcomes_train.jsonl"
-        rows[name] += [outcome(item, tier, replies[tier][item["id"]], prices) for tier in MODELS]
+        rows[name] += [outcome(item, tier, replies[tier][item["id"]], card) for tier in MODELS]
     return rows
 
 
