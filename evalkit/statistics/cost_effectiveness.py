@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalkit.statistics._parameters import bad_parameter, check_open_share, finite_array
-from evalkit.statistics.bounds import upper_bound
+from evalkit.statistics._parameters import bad_parameter, check_open_share, finite_array, weight_array
+from evalkit.statistics.bounds import effective_n, upper_bound
 
 __all__ = [
     "ArmStatus",
@@ -111,7 +111,15 @@ class NetBenefit:
     n: int
 
 
-def net_benefit(gains: ArrayLike, costs: ArrayLike, value: float, level: float) -> NetBenefit:
+def net_benefit(
+    gains: ArrayLike,
+    costs: ArrayLike,
+    value: float,
+    level: float,
+    *,
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+) -> NetBenefit:
     """Whether a step is worth it: `value * dQ - dC` against 0, paired by task, each side at error `level`.
 
     `gains` (n,): per-task differences of pass rate, fractions in -1 .. 1; `costs` (n,): differences of cost in
@@ -123,28 +131,28 @@ def net_benefit(gains: ArrayLike, costs: ArrayLike, value: float, level: float) 
         upper = max(t upper, value * (upper_bound(ceil p, n) - q / n) - mean dC)
 
     Worth it: lower > 0. Not worth it: upper < 0. With value 1 and costs 0 `upper` bounds the gain, for `plateau`.
-    """
-    from scipy.special import stdtrit
 
+    `weights` (n,) >= 0 of the tasks; `groups` (n,) labels of tasks that hang together. The t bounds are then
+    those of the weighted mean, robust to dependence within groups; in the exact ones p, q and n are those of
+    `effective_n` tasks divided by the size of the largest group, whose tasks may all move together.
+    """
     d, c = _tasks("net_benefit", gains, costs)
     check_open_share("net_benefit", "level", level)
     _check_value("net_benefit", value)
     if d.size and float(np.abs(d).max()) > 1.0:
         raise bad_parameter("net_benefit", "gains", "fractions between -1 and 1", float(d[np.abs(d).argmax()]))
-    n = d.size
-    if n == 0:
+    seen = _paired("net_benefit", d, c, weights, groups)
+    if seen.n == 0:
         return NetBenefit(None, None, None, Decision.UNDECIDED, 0)
-    benefit = value * d - c
-    mean = float(benefit.mean())
-    if n < 2:
-        return NetBenefit(mean, None, None, Decision.UNDECIDED, n)
-    half = float(stdtrit(n - 1, 1.0 - level)) * float(benefit.std(ddof=1)) / math.sqrt(n)
-    up, down = math.fsum(d[d > 0].tolist()), -math.fsum(d[d < 0].tolist())
-    cost = float(c.mean())
-    lower = min(mean - half, value * (up / n - _ceiling_bound(down, n, level)) - cost)
-    upper = max(mean + half, value * (_ceiling_bound(up, n, level) - down / n) - cost)
+    mean = value * seen.gain - seen.cost
+    if seen.df < 1:
+        return NetBenefit(mean, None, None, Decision.UNDECIDED, seen.n)
+    half = _t(1.0 - level, seen.df) * math.sqrt(max(0.0, _quadratic(seen.variance, value)))
+    up, down, n = seen.up, seen.down, seen.size
+    lower = min(mean - half, value * (up - _ceiling_bound(down * n, n, level)) - seen.cost)
+    upper = max(mean + half, value * (_ceiling_bound(up * n, n, level) - down) - seen.cost)
     decision = Decision.WORTH_IT if lower > 0 else Decision.NOT_WORTH_IT if upper < 0 else Decision.UNDECIDED
-    return NetBenefit(mean, lower, upper, decision, n)
+    return NetBenefit(mean, lower, upper, decision, seen.n)
 
 
 def plateau(upper_gains: Sequence[float | None], smallest_gain: float) -> int | None:
@@ -201,22 +209,27 @@ class CostPerGain:
     reason: str | None
 
 
-def cost_per_gain(gains: ArrayLike, costs: ArrayLike, confidence: float = 0.95) -> CostPerGain:
+def cost_per_gain(
+    gains: ArrayLike,
+    costs: ArrayLike,
+    confidence: float = 0.95,
+    *,
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+) -> CostPerGain:
     """The ratio of mean extra cost to mean gain, paired by task; printed only where the gain is measurable.
 
     `gains`, `costs` (n,). The ratio needs a gain whose two-sided t interval lies above 0, and a mean extra cost
-    of 0 or more. Otherwise `reason` is "no measurable gain", "measurable loss" or "better and cheaper".
+    of 0 or more. Otherwise `reason` is "no measurable gain", "measurable loss" or "better and cheaper". `weights`
+    (n,) >= 0 and `groups` (n,) as in `net_benefit`.
     """
-    from scipy.special import stdtrit
-
     d, c = _tasks("cost_per_gain", gains, costs)
     check_open_share("cost_per_gain", "confidence", confidence)
-    if d.size < 2:
+    seen = _paired("cost_per_gain", d, c, weights, groups)
+    if seen.df < 1:
         return CostPerGain(None, None, None, "no measurable gain")
-    n = d.size
-    gain, cost = float(d.mean()), float(c.mean())
-    matrix = np.cov(d, c) / n
-    t = float(stdtrit(n - 1, 0.5 + confidence / 2))
+    gain, cost, matrix = seen.gain, seen.cost, seen.variance
+    t = _t(0.5 + confidence / 2, seen.df)
     half = t * math.sqrt(float(matrix[0, 0]))
     if abs(gain) <= half or abs(gain) <= 1e-12 * float(np.abs(d).max()):
         return CostPerGain(None, None, None, "no measurable gain")
@@ -225,16 +238,26 @@ def cost_per_gain(gains: ArrayLike, costs: ArrayLike, confidence: float = 0.95) 
     if cost < 0:
         return CostPerGain(None, None, None, "better and cheaper")
     ends = fieller(gain, cost, float(matrix[0, 0]), float(matrix[1, 1]), float(matrix[0, 1]), t)
+    if ends.kind != "interval":  # the squares of such a gain are below the smallest float
+        return CostPerGain(None, None, None, "no measurable gain")
     return CostPerGain(cost / gain, ends.lower, ends.upper, None)
 
 
 def acceptability(
-    quality: ArrayLike, cost: ArrayLike, values: ArrayLike, *, replicates: int = 2000, seed: int
+    quality: ArrayLike,
+    cost: ArrayLike,
+    values: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    replicates: int = 2000,
+    seed: int,
 ) -> NDArray[np.float64]:
     """The cost-effectiveness acceptability curve: how often each arm is the best at each value, (L, A).
 
     `quality`, `cost` (n, A): per task and arm; `values` (L,): USD per unit of quality. The share of bootstrap
     replicates over tasks in which the arm has the greatest net benefit; ties go to the cheaper arm. Rows sum to 1.
+    `weights` (n,) >= 0; `groups` (n,): tasks that are drawn together.
     """
     from evalkit.statistics.bootstrap import poisson_means
 
@@ -242,9 +265,13 @@ def acceptability(
     if q.ndim != 2 or q.shape != c.shape or 0 in q.shape:
         raise bad_parameter("acceptability", "quality", "(tasks, arms) like `cost`", f"{q.shape} for {c.shape}")
     at = finite_array("acceptability", "values", values)
-    means = poisson_means(np.concatenate([q, c], axis=1), replicates=replicates, seed=seed)
+    means = poisson_means(
+        np.concatenate([q, c], axis=1), weights=weights, groups=groups, replicates=replicates, seed=seed
+    )
     arms = q.shape[1]
-    order = np.argsort(c.mean(axis=0), kind="stable")  # argmax takes the first: the cheapest
+    w = weight_array("acceptability", weights, c.shape[0])
+    mean_cost = c.mean(axis=0) if w is None else w @ c / w.sum()
+    order = np.argsort(mean_cost, kind="stable")  # argmax takes the first: the cheapest
     mean_q, mean_c = means[:, :arms][:, order], means[:, arms:][:, order]
     curve = np.zeros((at.size, arms))
     for row, value in enumerate(at):
@@ -253,7 +280,69 @@ def acceptability(
     return curve
 
 
-def _ceiling_bound(amount: float, n: int, level: float) -> float:
+@dataclass(frozen=True, slots=True)
+class _Paired:
+    """Means of paired gains and costs, the (2, 2) variance of the means, and what the exact guard counts with:
+    shares of positive and negative gain, out of `size` independent tasks."""
+
+    n: int
+    gain: float
+    cost: float
+    variance: NDArray[np.float64]
+    df: int
+    up: float
+    down: float
+    size: float
+
+
+def _paired(
+    function: str,
+    d: NDArray[np.float64],
+    c: NDArray[np.float64],
+    weights: ArrayLike | None,
+    groups: ArrayLike | None,
+) -> _Paired:
+    """`variance` is `G / (G - 1) * sum_g u_g u_g'`, u_g = sum over the group of w_i (x_i - mean) / sum(w): with
+    equal weights and no groups the sample covariance over n."""
+    w = weight_array(function, weights, d.size)
+    labels = np.arange(d.size) if groups is None else np.asarray(groups)
+    if labels.shape != (d.size,):
+        raise bad_parameter(function, "groups", f"one label per task ({d.size})", f"shape {labels.shape}")
+    if w is not None:
+        used = w > 0
+        d, c, labels, w = d[used], c[used], labels[used], w[used]
+    n = d.size
+    if n == 0:
+        return _Paired(0, 0.0, 0.0, np.zeros((2, 2)), -1, 0.0, 0.0, 0.0)
+    if w is None:
+        share, size = np.full(n, 1.0 / n), float(n)
+        gain, cost = float(d.mean()), float(c.mean())
+    else:
+        share, size = w / w.sum(), effective_n(w)
+        gain, cost = float(share @ d), float(share @ c)
+    _, unit = np.unique(labels, return_inverse=True)
+    influence = np.stack(
+        [np.bincount(unit, weights=share * (d - gain)), np.bincount(unit, weights=share * (c - cost))]
+    )
+    count = influence.shape[1]
+    variance = influence @ influence.T * (count / (count - 1)) if count > 1 else np.zeros((2, 2))
+    up = math.fsum((share * d)[d > 0].tolist())
+    down = -math.fsum((share * d)[d < 0].tolist())
+    return _Paired(n, gain, cost, variance, count - 1, up, down, size / int(np.bincount(unit).max()))
+
+
+def _quadratic(variance: NDArray[np.float64], value: float) -> float:
+    """The variance of `value * gain - cost`."""
+    return float(value * value * variance[0, 0] - 2 * value * variance[0, 1] + variance[1, 1])
+
+
+def _t(share: float, df: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, share))
+
+
+def _ceiling_bound(amount: float, n: float, level: float) -> float:
     """The exact upper bound on a rate of `amount` (rounded up) out of n."""
     bound = upper_bound(min(n, math.ceil(amount - 1e-9)), n, 1.0 - level)
     return 1.0 if bound is None else bound
