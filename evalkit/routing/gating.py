@@ -183,7 +183,7 @@ def _fixed(
 def _pass_gate(evidence: Evidence, floor: float) -> Gate:
     settings, shares = evidence.measures.settings, evidence.shares
     label = "Pass rate"
-    gate = _Builder("pass_rate", label, floor, "min", "share", _requests_are(evidence), settings.confidence)
+    gate = _Builder("pass_rate", label, floor, "min", "share", "requests", settings.confidence)
     if shares.failing is None:
         return gate.of(Status.NOT_STATABLE, f"{label}: there are no outcomes")
     n = evidence.certificate.n_requests
@@ -230,7 +230,7 @@ def _pass_gate(evidence: Evidence, floor: float) -> Gate:
 def _escalation_gate(evidence: Evidence, limit: float) -> Gate:
     label = "Escalation rate"
     settings = evidence.measures.settings
-    gate = _Builder("escalation", label, limit, "max", "share", _requests_are(evidence), settings.confidence)
+    gate = _Builder("escalation", label, limit, "max", "share", "requests", settings.confidence)
     return _cost_side(
         evidence,
         gate,
@@ -245,7 +245,7 @@ def _escalation_gate(evidence: Evidence, limit: float) -> Gate:
 def _p95_gate(evidence: Evidence, limit_s: float) -> Gate:
     label = "p95 task time"
     settings, shares = evidence.measures.settings, evidence.shares
-    gate = _Builder("p95_task", label, limit_s, "max", "s", _requests_are(evidence), settings.confidence)
+    gate = _Builder("p95_task", label, limit_s, "max", "s", "requests", settings.confidence)
     if shares.slow is None:
         return gate.of(Status.NOT_STATABLE, f"{label}: no task times are known")
     seen, bound_s = _p95_seconds(evidence, _place_at_least(evidence, evidence.certificate.slow_level))
@@ -414,12 +414,6 @@ class _Builder:
             basis=basis,
             confidence=self.confidence,
         )
-
-
-def _requests_are(evidence: Evidence) -> str:
-    return (
-        "requests" if evidence.measures.data.group is None else "requests (effective, conversations counted whole)"
-    )
 
 
 def _confidence(evidence: Evidence) -> float:

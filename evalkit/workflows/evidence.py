@@ -66,7 +66,10 @@ def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[s
             "Rates of requests, USD and times are weighted to traffic shares; counts and class rates are not."
         )
     if data.group is not None:
-        out.append("Items share groups: a class's bound counts conversations, each by its worst turn.")
+        out.append(
+            "Items share groups: a class's bound counts conversations, each by its worst turn; a bound on a rate of "
+            "requests divides their number by the turns of the longest conversation."
+        )
     out.append(
         "The bound printed at a searched threshold is pointwise; the guarantee is the sentence under the gates."
     )
