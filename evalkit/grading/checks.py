@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 from evalkit.errors import Fault, visible
 from evalkit.grading.grade import Grade
 
-__all__ = ["Boolean", "Check", "CheckKind", "Choice", "Contains", "Exact", "plain"]
+__all__ = ["Boolean", "Check", "CheckKind", "Choice", "Contains", "Exact", "choice_word", "plain"]
 
 
 class CheckKind(StrEnum):

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from evalkit.outcomes.status import ABSENT, ANSWERED, STATUSES, Status, status_code
 
-__all__ = ["CONTRADICTION", "SILENT", "decide"]
+__all__ = ["CONTRADICTION", "SILENT", "decide", "unanswered"]
 
 CONTRADICTION = 1
 SILENT = 2

@@ -7,7 +7,7 @@ from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
 from .text import join, line, markdown
 from .verdict import Result, checked
 
-__all__ = ["render_markdown"]
+__all__ = ["line_md", "render_markdown"]
 
 _SIGNS = {"pass": "✅", "open": "❓", "fail": "❌"}
 

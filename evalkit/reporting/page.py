@@ -19,7 +19,7 @@ from .notes import Notes
 from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
 from .verdict import WORDS, Result, checked
 
-__all__ = ["render_html"]
+__all__ = ["parts", "render_html"]
 
 
 def render_html(result: Result) -> str:

@@ -24,9 +24,11 @@ __all__ = [
     "Shares",
     "certify",
     "class_units",
+    "increments",
     "request_n",
     "shares_along",
     "slow_share",
+    "within",
 ]
 
 P95_SLOW_SHARE = 0.05

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evalkit.routing.data import Floats, RoutingData, Settings
 
-__all__ = ["PathCosts", "path_costs"]
+__all__ = ["PathCosts", "path_costs", "routed_tier"]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from evalkit.routing.data import Floats
 from evalkit.routing.points import ItemMeasures
 from evalkit.routing.sweep import Sweep
 
-__all__ = ["Objective", "Selection", "least", "objective", "select"]
+__all__ = ["Objective", "Selection", "least", "objective", "observed", "on_estimate", "select"]
 
 
 @dataclass(frozen=True)
