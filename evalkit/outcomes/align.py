@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from evalkit.errors import Fault
 from evalkit.tabular.faults import listed
 from evalkit.tabular.fields import Fields, normalised
-from evalkit.tabular.ids import positions, similar_ids
+from evalkit.tabular.ids import SimilarIds, positions
 from evalkit.tabular.names import did_you_mean, nfc, quoted
 
 __all__ = ["Unknown", "damaged_ids", "item_positions", "missing_list", "tier_positions", "without_row"]
@@ -27,13 +27,14 @@ def item_positions(
     """Where each row's id stands among the items; below 0 where it does not. Unknown ids are named, each once."""
     at = positions(ids, known)
     stray = np.flatnonzero(at == -1)
+    similar = SimilarIds(names)
     _stray(
         fields,
         "id",
         [(str(ids[int(i)].as_py()), int(i)) for i in stray],
         unknown,
         lambda value: (
-            f"{quoted(value)} is not among the {len(names):,} labelled ids{similar_ids(value, names)}",
+            f"{quoted(value)} is not among the {len(names):,} labelled ids{similar.hint(value)}",
             f"remove the {what} or label the item",
         ),
     )
@@ -47,7 +48,8 @@ def tier_positions(fields: Fields, tiers: Sequence[str], unknown: Unknown) -> np
     blank = np.asarray(
         pc.equal(pc.utf8_trim_whitespace(pc.fill_null(texts, "")), "").to_numpy(zero_copy_only=False), dtype=bool
     )
-    fields.each(blank, lambda i: fields.fault(i, "tier", "is blank", f"write one of {', '.join(tiers)}"))
+    unread = fields.unreadable("tier")
+    fields.each(blank & ~unread, lambda i: fields.fault(i, "tier", "is blank", f"write one of {', '.join(tiers)}"))
     stray = np.flatnonzero((at == -1) & ~blank)
     _stray(
         fields,

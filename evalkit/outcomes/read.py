@@ -32,6 +32,8 @@ __all__ = ["read_outcomes"]
 
 Missing = Literal["error", "unanswered"]
 
+_MANY_CELLS = 20_000_000
+
 
 def read_outcomes(
     source: str | Path,
@@ -120,6 +122,7 @@ class _Reader:
         }
         used = (item >= 0) & (tier >= 0)
         slot, n_samples = slots(item, sample, used)
+        self._fits(len(item), n_samples)
         place = np.where(used, (item * len(self.tiers) + tier) * n_samples + slot, -1)
         self._repeated(place, sample)
         self._missing(item, tier, used, missing)
@@ -142,6 +145,19 @@ class _Reader:
             ),
         )
         return np.where(np.isnan(raw), 0, np.floor(raw)).astype(np.int64)
+
+    def _fits(self, rows: int, n_samples: int) -> None:
+        """Refuse a file in which a few items have so many samples that the arrays would be almost empty."""
+        cells = len(self.names) * len(self.tiers) * n_samples
+        if cells > max(50 * rows, _MANY_CELLS):
+            self.fields.faults.stop(
+                Fault(
+                    f"one item has {n_samples:,} samples and most have far fewer",
+                    "check that the column numbers the samples of one item",
+                    file=self.fields.table.file,
+                    field=self.fields.name("sample"),
+                )
+            )
 
     def _verdicts(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8], npt.NDArray[np.float64]]:
         fields = self.fields

@@ -57,6 +57,8 @@ class Fields:
         self.names = dict(names)
         self.faults = faults
         self.ids: pa.Array | None = None
+        self._texts: dict[tuple[str, bool], pa.Array] = {}
+        self._unreadable: dict[str, npt.NDArray[np.bool_]] = {}
 
     def has(self, field: str) -> bool:
         """Whether the file has the field."""
@@ -90,6 +92,17 @@ class Fields:
         if mask.any():
             self.faults.each(np.flatnonzero(mask), make)
 
+    def unreadable(self, field: str) -> npt.NDArray[np.bool_]:
+        """Records whose `field` has a fault already because it is of a kind that cannot be read."""
+        return self._unreadable.get(field, np.zeros(self.table.n_rows, dtype=bool))
+
+    def _stored_wrong(self, field: str, kind: Any, wanted: str, fix: str) -> None:
+        """One fault for a column of a type that cannot be read, instead of one a record."""
+        if not self.unreadable(field).all():
+            what = f"the column is stored as {kind}, not as {wanted}"
+            self.faults.add(Fault(what, fix, file=self.table.file, field=self.name(field)))
+        self._unreadable[field] = np.ones(self.table.n_rows, dtype=bool)
+
     # -- texts ---------------------------------------------------------------------------------------------
 
     def texts(self, field: str, *, loose: bool = False) -> pa.Array:
@@ -98,12 +111,15 @@ class Fields:
         Whole numbers become their decimal text; `loose` also takes other JSON scalars as they are written.
         Anything else that is not text is a fault.
         """
-        column = self.column(field)
-        if isinstance(column, list):
-            array = self._texts_from_values(field, column, loose)
-        else:
-            array = self._texts_from_arrow(field, column, loose)
-        return pc.if_else(pc.equal(array, ""), pa.scalar(None, pa.large_string()), array)
+        if (field, loose) not in self._texts:
+            column = self.column(field)
+            if isinstance(column, list):
+                array = self._texts_from_values(field, column, loose)
+            else:
+                array = self._texts_from_arrow(field, column, loose)
+            blank = pc.equal(array, "")
+            self._texts[field, loose] = pc.if_else(blank, pa.scalar(None, pa.large_string()), array)
+        return self._texts[field, loose]
 
     def _texts_from_values(self, field: str, values: list[Any], loose: bool) -> pa.Array:
         kinds = set(map(type, values))
@@ -115,6 +131,7 @@ class Fields:
             text = _as_text(value, loose)
             bad[i] = text is None and value is not None
             out.append(text)
+        self._unreadable[field] = bad
         self.each(
             bad,
             lambda i: self.fault(
@@ -134,14 +151,7 @@ class Fields:
             return column.cast(pa.large_string())
         if loose and pa.types.is_boolean(kind):
             return column.cast(pa.string()).cast(pa.large_string())
-        self.faults.add(
-            Fault(
-                f"the column is stored as {kind}, not as text",
-                "store it as text in the program that writes the file",
-                file=self.table.file,
-                field=self.name(field),
-            )
-        )
+        self._stored_wrong(field, kind, "text", "store it as text in the program that writes the file")
         return pa.nulls(len(column), pa.large_string())
 
     # -- numbers -------------------------------------------------------------------------------------------
@@ -177,7 +187,7 @@ class Fields:
             ),
         )
         if blank is not None:
-            self.each(absent & ~bad, lambda i: self.fault(i, field, "is blank", blank))
+            self.each(absent & ~bad & ~self.unreadable(field), lambda i: self.fault(i, field, "is blank", blank))
         sound = ~absent & ~bad & ~wrong
         low = sound & (values < minimum) if minimum is not None else np.zeros_like(sound)
         high = sound & (values > maximum) if maximum is not None else np.zeros_like(sound)
@@ -208,14 +218,7 @@ class Fields:
             if pa.types.is_large_string(kind):
                 column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.large_string()), column)
             if pa.types.is_boolean(kind) or pa.types.is_nested(kind) or pa.types.is_temporal(kind):
-                self.faults.add(
-                    Fault(
-                        f"the column is stored as {kind}, not as numbers",
-                        "store numbers in it",
-                        file=self.table.file,
-                        field=self.name(field),
-                    )
-                )
+                self._stored_wrong(field, kind, "numbers", "store numbers in it")
                 column = pa.nulls(len(column), pa.float64())
             try:
                 floats = column.cast(pa.float64(), safe=not pa.types.is_integer(kind))
@@ -307,6 +310,7 @@ class Fields:
         trimmed = pc.utf8_trim_whitespace(pc.fill_null(texts, ""))
         blank = np.asarray(pc.equal(trimmed, "").to_numpy(zero_copy_only=False), dtype=bool)
         unknown = (codes < 0) & ~blank
+        blank = blank & ~self.unreadable(field)
         wrong = unknown | blank if blank_fix is not None else unknown
         if not wrong.any():
             return codes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,13 @@ from evalkit.tabular.faults import listed
 from evalkit.tabular.fields import Fields, normalised
 from evalkit.tabular.names import folded, nearest, quoted
 
-__all__ = ["is_rounded", "positions", "read_ids", "repeated", "similar_ids"]
+__all__ = ["SimilarIds", "is_rounded", "positions", "read_ids", "repeated"]
 
 _ROUNDED = r"^[+-]?[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2,3}$"
 """How a spreadsheet writes a long number it has rounded: 4.892E+09."""
+
+_FEW = 500
+"""Up to so many known ids, an unknown one is compared with each by its letters."""
 
 
 def read_ids(fields: Fields, field: str = "id") -> pa.Array:
@@ -85,7 +89,7 @@ def _places(fields: Fields, at: Sequence[int]) -> str:
 
 def is_rounded(value: str) -> bool:
     """Whether an id has the shape of a number that a spreadsheet has rounded."""
-    return bool(pc.match_substring_regex(pa.scalar(value, pa.large_string()), _ROUNDED).as_py())
+    return re.fullmatch(_ROUNDED, value) is not None
 
 
 def repeated(keys: pa.Array | npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
@@ -113,10 +117,25 @@ def positions(ids: pa.Array, among: Sequence[str]) -> npt.NDArray[np.int64]:
     return np.where(np.asarray(pc.is_null(ids).to_numpy(zero_copy_only=False), dtype=bool), -2, found)
 
 
-def similar_ids(wanted: str, among: Iterable[str]) -> str:
-    """A hint for an id that is not known: known ids that are the same but for case, blanks or leading zeros."""
-    options = list(among)
-    bare = folded(wanted).lstrip("0")
-    same = [o for o in options if o != wanted and folded(o).lstrip("0") == bare] if bare else []
-    close = same[:2] or (nearest(wanted, options, 1) if len(options) <= 2000 and len(wanted) > 3 else [])
-    return f" (did you mean {' or '.join(quoted(c) for c in close)}?)" if close else ""
+class SimilarIds:
+    """Hints for ids that are not known: known ids that are the same but for case, blanks or leading zeros."""
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self._known = known
+        self._by_fold: dict[str, list[str]] | None = None
+
+    def hint(self, wanted: str) -> str:
+        """` (did you mean "00042"?)`, or nothing."""
+        if self._by_fold is None:
+            self._by_fold = {}
+            for name in self._known:
+                self._by_fold.setdefault(_bare(name), []).append(name)
+        bare = _bare(wanted)
+        close = [name for name in self._by_fold.get(bare, []) if bare and name != wanted][:2]
+        if not close and len(wanted) > 3 and len(self._known) <= _FEW:
+            close = nearest(wanted, self._known, 1)
+        return f" (did you mean {' or '.join(quoted(c) for c in close)}?)" if close else ""
+
+
+def _bare(name: str) -> str:
+    return folded(name).lstrip("0")

@@ -7,6 +7,7 @@ from pathlib import Path
 from evalkit.tabular.csv_rows import read_csv
 from evalkit.tabular.faults import Faults
 from evalkit.tabular.json_rows import read_json, read_jsonl
+from evalkit.tabular.names import nfc
 from evalkit.tabular.parquet import read_parquet
 from evalkit.tabular.source import check_encoding, locate
 from evalkit.tabular.table import Table
@@ -36,6 +37,7 @@ def read_table(
     located = locate(source)
     codec = check_encoding(encoding, located.file)
     found = faults if faults is not None else Faults(located.file)
+    id_column = None if id_column is None else nfc(id_column)
     if located.format == "csv":
         table = read_csv(located, codec, found, id_column)
     elif located.format == "jsonl":

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -339,3 +341,30 @@ def test_error_texts_hide_keys(tmp_path: Path, shared: Path) -> None:
     long = "x " * 140 + "sk-FAKE-demo-0000-not-a-key"
     o = load(write(tmp_path, f"id,tier,status,error\na,cheap,error,{long}\n"), ["a"], tiers=("cheap",))
     assert "FAKE" not in str(o.errors[0].first)
+
+
+def test_a_column_of_the_wrong_type_has_one_fault(tmp_path: Path) -> None:
+    path = tmp_path / "o.parquet"
+    pq.write_table(pa.table({"id": ["a", "b"], "tier": [1.5, 2.5], "passed": [True, False]}), path)
+    said = messages(path, ["a", "b"], tiers=("cheap",))
+    assert [m for m in said if "stored as double, not as text" in m] == [said[0]]
+    assert len(said) == 2
+    assert "no row of a labelled item" in said[1]
+
+
+def test_one_item_with_very_many_samples_does_not_fill_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "o.parquet"
+    n, many = 30_000, 2_000
+    ids = [f"i{k}" for k in range(n)] + ["i0"] * (many - 1)
+    pq.write_table(
+        pa.table(
+            {
+                "id": ids,
+                "tier": ["cheap"] * len(ids),
+                "passed": [True] * len(ids),
+                "sample": [0] * n + list(range(1, many)),
+            }
+        ),
+        path,
+    )
+    assert "one item has 2,000 samples" in messages(path, tiers=("cheap",))[0]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evalkit.tabular.faults import Faults
 from evalkit.tabular.fields import Fields, parse_number
-from evalkit.tabular.ids import read_ids, repeated
+from evalkit.tabular.ids import SimilarIds, read_ids, repeated
 from evalkit.tabular.names import nearest
 from evalkit.tabular.read import read_table
 from evalkit.tabular.resolve import Schema, resolve
@@ -211,3 +211,20 @@ def test_other_columns_are_named_in_a_notice(tmp_path: Path) -> None:
 def test_nearest_prefers_names_that_differ_only_in_case() -> None:
     assert nearest("HIGH ", ["thigh", "high"], 1) == ["high"]
     assert nearest("zzz", ["low", "high"]) == []
+
+
+def test_a_value_that_is_no_text_has_one_fault(tmp_path: Path) -> None:
+    fields = fields_of(tmp_path, '{"id": "a", "x": true}\n{"id": "b", "x": ""}\n', "t.jsonl")
+    fields.codes("x", ["low"], "risk class", blank_fix="write it")
+    fields.codes("x", ["low"], "risk class")
+    assert says(fields)[0] == "1: true is true or false, not text"
+    assert [f.row for f in fields.faults] == [1, 2]
+
+
+def test_hints_for_ids() -> None:
+    few = SimilarIds(["00042", "item-1", "Item-2"])
+    assert few.hint("42") == ' (did you mean "00042"?)'
+    assert few.hint("item-2 ") == ' (did you mean "Item-2"?)'
+    assert few.hint("itm-1") == ' (did you mean "item-1"?)'
+    assert few.hint("xyz") == ""
+    assert SimilarIds([f"{i:05d}" for i in range(2000)]).hint("42") == ' (did you mean "00042"?)'
