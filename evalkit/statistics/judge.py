@@ -62,8 +62,8 @@ def rogan_gladen(
     total, se_size, sp_size = n + z * z, positives + 2.0, negatives + 2.0
     p, se, sp = (flagged + z * z / 2) / total, (found + 1) / se_size, (cleared + 1) / sp_size
     gain = se + sp - 1
-    if gain <= 0:
-        return None
+    if gain <= 0:  # so few grades that the judge may be no better than chance
+        return Estimate(value, 0.0, 1.0, naive)
     rate = (p + sp - 1) / gain
     se_variance, sp_variance = se * (1 - se) / se_size, sp * (1 - sp) / sp_size
     centre = rate + 2 * z * z * (rate * se_variance - (1 - rate) * sp_variance)

@@ -279,6 +279,16 @@ class TestRatio:
         assert cost_per_gain([0.0] * 10, [1.0] * 10).reason == "no measurable gain"
         assert cost_per_gain([1.0], [1.0]).reason == "no measurable gain"
         assert cost_per_gain([0.5] * 10, [0.25] * 10) == CostPerGain(0.5, 0.5, 0.5, None)
+        assert cost_per_gain([0.0, 7e-210], [0.0, 0.0]).reason == "no measurable gain"
+
+    @pytest.mark.parametrize(("gain_unit", "cost_unit"), [(100.0, 1.0), (1e-9, 1e-9), (1.0, 1e-12)])
+    def test_units_only_change_the_unit(self, gain_unit: float, cost_unit: float) -> None:
+        gains, costs = twelve_tasks(self.CLEAR)
+        one, other = cost_per_gain(gains, costs), cost_per_gain(gains * gain_unit, costs * cost_unit)
+        factor = cost_unit / gain_unit
+        assert (other.ratio, other.lower, other.upper) == pytest.approx(
+            (one.ratio * factor, one.lower * factor, one.upper * factor)
+        )
 
     @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=0, max_size=12))
     def test_never_negative_or_not_a_number(self, tasks: list[tuple[float, float]]) -> None:

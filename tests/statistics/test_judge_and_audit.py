@@ -54,12 +54,15 @@ class TestRoganGladen:
            st.integers(0, 40))  # fmt: skip
     def test_stays_between_zero_and_one(self, k: int, not_k: int, a: int, not_a: int, b: int, not_b: int) -> None:
         got = rogan_gladen(k, k + not_k, a, a + not_a, b, b + not_b)
+        n, positives, negatives = k + not_k, a + not_a, b + not_b
         if got is None:
-            assert not (k + not_k and a + not_a and b + not_b) or a * (b + not_b) + b * (a + not_a) <= (
-                a + not_a
-            ) * (b + not_b)
+            assert not (n and positives and negatives) or a * negatives + b * positives <= positives * negatives
         else:
             assert 0 <= got.lower <= got.value <= got.upper <= 1
+
+    def test_too_few_grades_to_tell_the_judge_from_chance(self) -> None:
+        got = rogan_gladen(1, 4, 1, 1, 1, 4)  # Se 1, Sp 1/4; with the pseudo-observations 2/3 and 1/3
+        assert (got.lower, got.upper) == (0, 1)
 
     def test_perfect_judge_changes_nothing(self) -> None:
         got = rogan_gladen(60, 1000, 500, 500, 500, 500)

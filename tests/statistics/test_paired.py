@@ -213,8 +213,9 @@ class TestMinimumDetectableEffect:
             got = minimum_detectable_effect(n, 1 / 9, 1 / 6, runs)
             assert by_z < got < by_z * (1 + 1.2 / n)
 
-    @given(st.integers(5, 400), st.sampled_from([0.9, 0.95, 0.99]), st.sampled_from([0.5, 0.8, 0.95]))
+    @given(st.integers(20, 400), st.sampled_from([0.9, 0.95, 0.99]), st.sampled_from([0.5, 0.8, 0.95]))
     def test_equals_the_power_of_statsmodels(self, n: int, confidence: float, power: float) -> None:
+        # From 20 tasks on: with fewer the power function there can be NaN. See the integration below.
         se = 0.37 / math.sqrt(n)
         effect = minimum_detectable_from_se(se, n - 1, confidence=confidence, power=power)
         got = TTestPower().power(effect / 0.37, n, 1 - confidence, alternative="two-sided")
