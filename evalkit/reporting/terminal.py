@@ -49,7 +49,9 @@ def render_terminal(result: Result, console: Console) -> None:
         console.print(table)
     for row in rows:
         if row.message and not row.certified:
-            console.print(words(f"{row.label}: {row.message}", "" if row.state == "pass" else _STYLES[row.state]))
+            console.print(
+                words(f"  {row.label}: {row.message}", "" if row.state == "pass" else _STYLES[row.state])
+            )
     console.print()
     policies = policy_rows(result)
     if policies:

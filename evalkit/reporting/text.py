@@ -81,7 +81,7 @@ _MARKDOWN = {
 
 def markdown(value: object, limit: int = 200) -> str:
     """`value` as one line of Markdown that holds no markup, link, mention or table cell of its own."""
-    shown = re.sub(r"(?i)(?<=\bwww)\.|:(?=[/\w+-])", lambda m: _SPOTS[m.group()], line(value, limit))
+    shown = re.sub(r"(?i)(?<=\bwww)\.|:(?=[/\w+-])", lambda m: _SPOTS[m.group()], line(value, limit).strip())
     escaped = "".join(_MARKDOWN.get(ch, ch) for ch in shown)
     escaped = re.sub(r"^(?:\d{1,9}(?=[.)](?:\s|$))|[-+=])", _first, escaped)
     return escaped.replace(_SPOTS["."], "&#46;").replace(_SPOTS[":"], "&#58;")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -191,8 +192,13 @@ def _gate(point: Result, risk: tuple[str, float, float | None, str, float], *, f
     }
 
 
-def base(tiers: Sequence[str] = ("cheap", "top"), n: int = 900, at: float = 0.45, seed: int = 7) -> Result:
+def base(tiers: tuple[str, ...] = ("cheap", "top"), n: int = 900, at: float = 0.45, seed: int = 7) -> Result:
     """A study under `tiers`, routed at the threshold `at`, not yet judged."""
+    return copy.deepcopy(_base(tiers, n, at, seed))
+
+
+@functools.cache
+def _base(tiers: tuple[str, ...], n: int, at: float, seed: int) -> Result:
     items = _items(tiers, n, seed)
     k_tiers = len(tiers)
     steps = sorted({0.0, 0.999001, at, *(round(0.02 * j, 4) for j in range(1, 50))})
@@ -357,9 +363,10 @@ def base(tiers: Sequence[str] = ("cheap", "top"), n: int = 900, at: float = 0.45
         "cross_fitted": {"routing_loss_usd": 9.13, "lower": 4.2, "upper": 14.06, "folds": 10, "detail": None},
         "routing_loss_upper_usd": 61.2,
         "guarantee": (
-            "If these labels are a random sample of the traffic and are right, a study run this way selects a threshold "
-            "that breaks any certified under-route limit in at most 5 % of studies, all risk classes together; the "
-            "certified escalation and latency limits, separately, in at most 5 %; all together in at most 10 %."
+            "If these labels are a random sample of the traffic and are right, a study run this way selects a "
+            "threshold that breaks any certified under-route limit in at most 5 % of studies, all risk classes "
+            "together; the certified escalation and latency limits, separately, in at most 5 %; all together in "
+            "at most 10 %."
         ),
         "looks": {"declared": 1, "this": 1, "delta": 0.05},
         "diagnostics": [],
@@ -661,7 +668,7 @@ ATTACKS = (
     'bad <iframe srcdoc="&lt;script&gt;document.title=1&lt;/script&gt;"> reply',
     "&lt;already escaped&gt; a & b < c \"d\" 'e'",
     "{{ 7*7 }} {% raw %} ${x} <b>mid</b>",
-    "\x1b[31mred\x1b[0m \x07bell \u202eevil\u202c \u200bzero\x00nul \u2028sep ]]> --> | ` [bold]markup[/bold] :smile:",
+    "\x1b[31mred\x1b[0m \x07bell \u202eevil\u202c \u200bzero\x00nul \u2028sep ]]> --> | ` [bold]b[/bold] :smile:",
     "a | b | c\n| d | `code` **bold** @someone #1 https://evil.example/ www.evil.example",
 )
 
@@ -706,7 +713,7 @@ def hostile(source: Result | None = None) -> Result:
             return [walk(value, key) for value in node]
         if not isinstance(node, str):
             return node
-        if key == "numbers" or key in keep and node in {*"max min share usd s".split(), *PLAIN}:
+        if key == "numbers" or (key in keep and node in {*["max", "min", "share", "usd", "s"], *PLAIN}):
             return node
         if node in tier or node in risk:
             return tier.get(node) or risk[node]
@@ -719,10 +726,11 @@ def hostile(source: Result | None = None) -> Result:
 
 
 PLAIN = {
-    "evalkit.route-sweep/1", "approve", "reject", "insufficient_evidence", "certified", "estimate", "insufficient",
-    "not_statable", "violated", "infeasible", "bound", "direct", "cascade", "decisions", "items", "conversations",
-    "cited", "assumed", "measured", "expected_total_usd", "cost_usd", "pass_rate", "cost_per_request", "random_mix",
-    "router_not_shown_to_separate", "quality_overlaps", "escalates_nearly_everything", "no_gain_over_best_fixed_arm", "category_lookup", "oracle",
+    "evalkit.route-sweep/1", "approve", "reject", "insufficient_evidence", "certified", "estimate",
+    "insufficient", "not_statable", "violated", "infeasible", "bound", "direct", "cascade", "decisions", "items",
+    "needs", "conversations", "cited", "assumed", "measured", "expected_total_usd", "cost_usd", "pass_rate",
+    "cost_per_request", "random_mix", "category_lookup", "oracle", "router_not_shown_to_separate",
+    "quality_overlaps", "escalates_nearly_everything", "no_gain_over_best_fixed_arm",
 }  # fmt: skip
 
 ALL: dict[str, Callable[[], Result]] = {
