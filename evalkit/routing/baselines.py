@@ -23,7 +23,7 @@ from evalkit.routing.points import (
 from evalkit.routing.policies import path_costs
 from evalkit.statistics.percentiles import percentile
 
-__all__ = ["Baseline", "baselines_of", "oracle_tiers", "point_of_tiers"]
+__all__ = ["Baseline", "baselines_of", "category_tiers", "oracle_tiers", "point_of_tiers"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def baselines_of(
         mix = _cost_matched_mix(fixed, list(out.values()), router.point.cost_usd_per_request)
         if mix is not None:
             out["random_mix"] = mix
-    looked_up = _category_tiers(fixed, settings)
+    looked_up = category_tiers(fixed, settings)
     if looked_up is not None:
         out["category_lookup"] = point_of_tiers(fixed, looked_up, "category_lookup")
     best = oracle_tiers(data)
@@ -98,7 +98,7 @@ def _at(values: Floats | None, tier: NDArray[np.int8]) -> Floats | None:
     return None if values is None else np.take_along_axis(values, tier[:, None].astype(np.int64), axis=1)[:, 0]
 
 
-def _category_tiers(fixed: ItemMeasures, settings: Settings) -> NDArray[np.int8] | None:
+def category_tiers(fixed: ItemMeasures, settings: Settings) -> NDArray[np.int8] | None:
     """(N,) by 10 group folds: the tier of least mean expected total in the item's category on the other folds."""
     data, total = fixed.data, fixed.expected_total_usd
     if data.category is None or total is None or np.isnan(total).any():
