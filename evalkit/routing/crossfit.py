@@ -18,7 +18,7 @@ from evalkit.routing.select import least, objective, on_estimate
 from evalkit.routing.sweep import sweep_of
 from evalkit.statistics.bounds import upper_bound
 
-__all__ = ["cross_fitted_tiers", "routing_loss_upper_usd"]
+__all__ = ["cross_fitted_tiers", "matched_threshold", "routing_loss_upper_usd"]
 
 
 def cross_fitted_tiers(
@@ -56,7 +56,7 @@ def cross_fitted_tiers(
             level, _ = class_units(train.data, part, bound.risk)
             units = bound.units
             held_back = bound.tolerance.failures_allowed * units / max(bound.tolerance.n, 1e-300)
-            matched = _matched(level, bound.tolerance.threshold, held_back, units, chance)
+            matched = matched_threshold(level, bound.tolerance.threshold, held_back, units, chance)
             highest = min(highest, matched)
         allowed = sweep.levels <= highest
         if highest == np.inf:
@@ -79,7 +79,7 @@ def cross_fitted_tiers(
     return tier
 
 
-def _matched(levels: Floats, threshold: float, k: float, n: int, chance: np.random.Generator) -> float:
+def matched_threshold(levels: Floats, threshold: float, k: float, n: int, chance: np.random.Generator) -> float:
     """The threshold at the rank that matches rank k + 1 of n among these levels, randomised between ranks."""
     if threshold in (np.inf, -np.inf):
         return threshold
