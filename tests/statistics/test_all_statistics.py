@@ -292,6 +292,7 @@ def test_every_function_is_entered() -> None:
         for name in module.__all__
         if callable(vars(module)[name]) and not isinstance(vars(module)[name], type)
     }
+    public -= {"clean"}  # stores numbers, states none
     assert public == {name.split(",")[0] for name in STATISTICS if name != "weighted upper bound"}
 
 
