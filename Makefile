@@ -22,6 +22,8 @@ STARTUP_FILES := $(PY) -I -S requirements/startup_files.py
 # Bytecode is written once, by all cores, not anew by every process where PYTHONDONTWRITEBYTECODE is set. Packages
 # carry a few files that are templates and not Python, which may fail to compile; their tests are left out.
 COMPILE := env -u PYTHONDONTWRITEBYTECODE $(PY) -m compileall -q -j 0 -x 'site-packages/.*/tests?/'
+# Looked up when it is used: it may have been installed just before.
+CHROMIUM = $(or $(EVALKIT_CHROMIUM),$(shell command -v chromium || command -v chromium-browser || command -v google-chrome))
 
 run: .venv/.run
 	@$(PY) -m evalkit route-sweep; code=$$?; \
@@ -30,8 +32,9 @@ run: .venv/.run
 	*) exit $$code ;; \
 	esac
 
+# A file stays with one worker, so that what it sets up (a browser, a study) is set up once.
 test: .venv/.dev chromium
-	$(PY) -m pytest -n 2
+	EVALKIT_CHROMIUM="$(or $(CHROMIUM),/usr/bin/chromium)" $(PY) -m pytest -n 2 --dist loadfile
 
 check: format lint types layers startup-files docs
 
@@ -92,7 +95,7 @@ clean:
 
 # The reports are tested in a real browser. Without one those tests skip and say so; under CI they fail.
 chromium:
-	@[ -n "$$EVALKIT_CHROMIUM" ] || command -v chromium >/dev/null || { \
+	@[ -n "$(CHROMIUM)" ] || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			echo "Installing Chromium for the browser tests"; \
 			{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
