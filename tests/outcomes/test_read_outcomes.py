@@ -368,3 +368,14 @@ def test_one_item_with_very_many_samples_does_not_fill_the_memory(tmp_path: Path
         path,
     )
     assert "one item has 2,000 samples" in messages(path, tiers=("cheap",))[0]
+
+
+@pytest.mark.parametrize("name", ["o.jsonl", "o.csv"])
+def test_the_fingerprint_does_not_depend_on_a_key(tmp_path: Path, name: str) -> None:
+    def mark(key: str) -> str:
+        line = f'{{"id": "a", "tier": "cheap", "status": "error", "error": {{"http": 401, "message": "key {key}"}}}}\n'
+        text = line if name == "o.jsonl" else f"id,tier,status,error\na,cheap,error,HTTP 401 key {key}\n"
+        return load(write(tmp_path, text, name), ["a"], tiers=("cheap",)).fingerprint
+
+    assert mark("sk-FAKE-demo-0000-not-a-key") == mark("sk-FAKE-demo-0001-not-a-key")
+    assert mark("sk-FAKE-demo-0000-not-a-key") != mark("none")

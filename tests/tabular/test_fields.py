@@ -228,3 +228,9 @@ def test_hints_for_ids() -> None:
     assert few.hint("itm-1") == ' (did you mean "item-1"?)'
     assert few.hint("xyz") == ""
     assert SimilarIds([f"{i:05d}" for i in range(2000)]).hint("42") == ' (did you mean "00042"?)'
+
+
+def test_ids_that_are_all_whole_numbers(tmp_path: Path) -> None:
+    fields = fields_of(tmp_path, '{"id": 7}\n{"id": 8}\n', "t.jsonl", id="id")
+    assert read_ids(fields).to_pylist() == ["7", "8"]
+    assert not says(fields)

@@ -155,3 +155,13 @@ def test_a_single_empty_cell_is_not_a_blank_line(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     write_table(path, {"id": ["", "a"]})
     assert read_table(path).values("id") == ["", "a"]
+
+
+def test_a_reader_of_the_old_file_keeps_it_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_atomic(path, "old" * 1000)
+    with path.open(encoding="utf-8") as reader:
+        assert reader.read(3) == "old"
+        write_atomic(path, "new")
+        assert reader.read() == "old" * 999
+    assert path.read_text(encoding="utf-8") == "new"
