@@ -54,30 +54,25 @@ def separation(scores: ArrayLike, positive: ArrayLike, confidence: float = 0.95)
     if missing:
         raise bad_parameter("separation", "scores", "free of NaN", f"{missing} of {x.size} NaN")
     y = y.astype(np.bool_)
-    high, low = x[y], x[~y]
+    high, low = np.sort(x[y]), np.sort(x[~y])
     if not high.size or not low.size:
         return None
-    placed_high = _placement(high, low)
-    placed_low = 1.0 - _placement(low, high)
-    auc = float(_twice_below(high, low).sum()) / (2.0 * high.size * low.size)
+    above = _twice_below(high, low)
+    auc = float(above.sum()) / (2.0 * high.size * low.size)
     if auc in {0.0, 1.0}:
         return Separation(auc, 0.0, auc, auc, high.size, low.size)
     if high.size < 2 or low.size < 2:
         return Separation(auc, None, None, None, high.size, low.size)
+    placed_high, placed_low = above / (2.0 * low.size), _twice_below(low, high) / (2.0 * high.size)
     variance = float(placed_high.var(ddof=1)) / high.size + float(placed_low.var(ddof=1)) / low.size
     lower, upper = _logit_interval(auc, variance, confidence)
     return Separation(auc, variance, lower, upper, high.size, low.size)
 
 
 def _twice_below(values: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Twice the number of `others` below each value, ties counting one: whole numbers."""
-    ordered = np.sort(others)
-    below = np.searchsorted(ordered, values, side="left")
-    return (below + np.searchsorted(ordered, values, side="right")).astype(np.int64)
-
-
-def _placement(values: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    return _twice_below(values, others) / (2.0 * others.size)
+    """Twice the number of `others` below each of `values`, ties counting one: whole numbers. Both sorted."""
+    below = np.searchsorted(others, values, side="left")
+    return (below + np.searchsorted(others, values, side="right")).astype(np.int64)
 
 
 def _logit_interval(auc: float, variance: float, confidence: float) -> tuple[float, float]:
