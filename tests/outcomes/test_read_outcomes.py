@@ -373,7 +373,8 @@ def test_one_item_with_very_many_samples_does_not_fill_the_memory(tmp_path: Path
 @pytest.mark.parametrize("name", ["o.jsonl", "o.csv"])
 def test_the_fingerprint_does_not_depend_on_a_key(tmp_path: Path, name: str) -> None:
     def mark(key: str) -> str:
-        line = f'{{"id": "a", "tier": "cheap", "status": "error", "error": {{"http": 401, "message": "key {key}"}}}}\n'
+        error = f'{{"http": 401, "message": "key {key}"}}'
+        line = f'{{"id": "a", "tier": "cheap", "status": "error", "error": {error}}}\n'
         text = line if name == "o.jsonl" else f"id,tier,status,error\na,cheap,error,HTTP 401 key {key}\n"
         return load(write(tmp_path, text, name), ["a"], tiers=("cheap",)).fingerprint
 
