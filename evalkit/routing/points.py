@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evalkit.routing.data import Floats, RoutingData, Settings
 from evalkit.routing.percentile_path import PercentilePoint, percentiles_along
 from evalkit.routing.policies import PathCosts
+from evalkit.statistics.rounding import clean
 
 __all__ = [
     "ItemMeasures",
@@ -320,14 +321,3 @@ def _known(value: float) -> float | None:
 
 def _ratio(part: float, whole: float) -> float | None:
     return None if whole == 0 else clean(part / whole)
-
-
-@overload
-def clean(value: float) -> float: ...
-@overload
-def clean(value: None) -> None: ...
-@overload
-def clean(value: float | None) -> float | None: ...
-def clean(value: float | None) -> float | None:
-    """`value` to 12 significant digits: sums of cents must not end in ...0001; None stays None."""
-    return None if value is None else float(f"{float(value):.12g}")
