@@ -44,6 +44,7 @@ Unit: TypeAlias = Literal["share", "usd", "s", "items"]
 MINUS: Final = "−"
 _SCALE: Final[dict[str, int]] = {"share": 100, "usd": 1, "s": 1, "items": 1}
 _MOST_DIGITS: Final = 9
+_NOISE: Final = 1e-10  # differences of sums of money below this are rounding of floats
 
 
 def na(reason: str | None = None) -> str:
@@ -56,6 +57,8 @@ def quantity(value: Number, unit: Unit, *, limit: Number = None, reason: str | N
     if value is None:
         return na(reason)
     scaled = _scaled(value, unit)
+    if unit == "usd" and abs(value) < _NOISE:
+        scaled = Decimal(0)
     digits = _digits(scaled, unit)
     edges = [Decimal(0)] if unit != "share" else [Decimal(0), Decimal(100)]
     if limit is not None:
@@ -66,8 +69,9 @@ def quantity(value: Number, unit: Unit, *, limit: Number = None, reason: str | N
     if _moved(scaled, digits, edges):
         rounded = scaled.normalize()
         return _write(rounded, unit, max(0, -_exponent(rounded)))
-    if unit == "usd" and rounded == scaled:
-        digits = max(min(2, digits), -_exponent(scaled.normalize()))
+    if unit in ("usd", "s") and rounded == scaled:
+        least = 2 if unit == "usd" else 3
+        digits = max(min(least, digits), -_exponent(scaled.normalize()))
     return _write(rounded, unit, digits)
 
 
@@ -105,6 +109,7 @@ def signed(value: Number, unit: Unit, *, reason: str | None = None) -> str:
     """A difference with its sign; a difference of two rates is in points: "+1.1 points"."""
     if value is None:
         return na(reason)
+    value = 0.0 if abs(value) < _NOISE else value
     text = quantity(abs(value), unit)
     if unit == "share":
         text = text.removesuffix(" %") + (" point" if text == "1 %" else " points")

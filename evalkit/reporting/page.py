@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -128,8 +128,9 @@ def _context(result: Result) -> dict[str, Any]:
         **_noted("cost_matrix", [(name, *cells) for name, cells in tables.cost_matrix(result)]),
         "matrices": tables.matrices(result),
         "same_weight": not now or now.point.get("confusion_weighted") in (None, now.point.get("confusion")),
-        "unsolvable": f"{counts.get('unsolvable') or 0:,}",
-        **_noted("comparisons", tables.comparisons(result)),
+        "unsolvable": f"{counts['unsolvable']:,} items are" if counts.get("unsolvable") else "No item is",
+        "compared": tables.comparisons(result)[0],
+        **_noted("comparisons", tables.comparisons(result)[1]),
         **_noted("figures", tables.other_figures(result, now)),
         "rules": rule_rows(result),
         "items": tables.items(result),
@@ -143,7 +144,7 @@ def _context(result: Result) -> dict[str, Any]:
     }
 
 
-def _noted(name: str, rows: Iterable[tuple[str, ...]]) -> dict[str, Any]:
+def _noted(name: str, rows: Iterable[Sequence[str]]) -> dict[str, Any]:
     """A table of texts and the notes below it."""
     notes = Notes()
     return {name: [notes.cells(list(row)) for row in rows], f"{name}_notes": notes.texts}

@@ -231,35 +231,36 @@ _WHAT: Final = {
 _ENDS: Final = ("difference", "lower", "upper")
 
 
-def comparisons(result: Result) -> list[tuple[str, str, str, str, str, str]]:
-    """Paired differences, USD per 1,000 requests: against, figure, difference, interval, n, reading."""
+def comparisons(result: Result) -> tuple[list[str], list[list[str]]]:
+    """Paired differences, USD per 1,000 requests: the figures compared, and a row for each other policy.
+
+    A row holds the policy, n, and for each figure "difference (interval; reading)".
+    """
+    found = result.get("comparisons") or []
+    whats = list(dict.fromkeys(item["what"] for item in found))
     rows = []
-    for item in result.get("comparisons") or []:
-        what, unit = _WHAT.get(item["what"], (text.words(item["what"]), "usd"))
-        shown: numbers.Unit = "share" if unit == "share" else "usd"
-        reason = text.line(item["difference_reason"]) if item.get("difference_reason") else None
-        times = 1 if shown == "share" else 1000  # USD are means per request
-        change, lower, upper = (None if v is None else times * v for v in (item.get(k) for k in _ENDS))
-        ends = (
-            numbers.na(reason or "fewer than two items or groups")
-            if lower is None or upper is None
-            else f"{numbers.signed(lower, shown)} to {numbers.signed(upper, shown)}"
-        )
-        better = item.get("better")
-        word = "not known" if item.get("difference") is None else "no difference shown"
-        if better is not None and item.get("difference") is not None:
-            word = "better" if better else "not better"
-        rows.append(
-            (
-                point_label(item["against"]),
-                what,
-                numbers.signed(change, shown, reason=reason),
-                ends,
-                numbers.count(item.get("n")),
-                word,
-            )
-        )
-    return rows
+    for name in dict.fromkeys(item["against"] for item in found):
+        mine = {item["what"]: item for item in found if item["against"] == name}
+        n = {numbers.count(item.get("n")) for item in mine.values()}
+        cells = [_compared(mine[what]) if what in mine else numbers.na("not compared") for what in whats]
+        rows.append([point_label(name), ", ".join(sorted(n)), *cells])
+    return [_WHAT.get(what, (text.words(what), ""))[0] for what in whats], rows
+
+
+def _compared(item: Mapping[str, Any]) -> str:
+    unit: numbers.Unit = "share" if item["what"] == "pass_rate" else "usd"
+    reason = text.line(item["difference_reason"]) if item.get("difference_reason") else None
+    times = 1 if unit == "share" else 1000  # USD are means per request
+    change, lower, upper = (None if v is None else times * v for v in (item.get(k) for k in _ENDS))
+    if change is None:
+        return numbers.na(reason)
+    if lower is None or upper is None:
+        return f"{numbers.signed(change, unit)} (no interval)"
+    better = item.get("better")
+    word = "no difference shown" if better is None else "better" if better else "worse"
+    return (
+        f"{numbers.signed(change, unit)} ({numbers.signed(lower, unit)} to {numbers.signed(upper, unit)}; {word})"
+    )
 
 
 def other_figures(result: Result, now: Chosen | None) -> list[tuple[str, str, str]]:

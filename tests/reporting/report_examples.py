@@ -532,6 +532,7 @@ def four_tiers() -> Result:
     result = base(("cheap", "mid", "frontier", "reasoning"), n=700, at=0.3)
     result["policies_compared"] = [{"policy": "direct", "headline": "x"}, {"policy": "cascade", "headline": "y"}]
     result["counts"]["groups"] = 310
+    result["shown"], result["candidate"] = result["candidate"] | {"name": "everything_up"}, None
     for gate in result["gates"][:3]:
         gate["n_is"] = "conversations"
         gate["label"] = f"Share of conversations with any under-routed turn, {gate['name'].partition(':')[2]} risk"

@@ -65,7 +65,7 @@ def test_the_verdict_is_the_same_everywhere(result: dict[str, Any], page: Node) 
 def test_every_gate_has_one_state_everywhere(result: dict[str, Any], page: Node) -> None:
     expected = sorted(STATES[gate["status"]] for gate in result["gates"])
     rows = list(page.by_id("gates").all("tbody")[0].all("tr"))
-    assert sorted(row.all("td", "c-state")[0].all("b")[0].text() for row in rows) == expected
+    assert sorted(row.all("td", "c-state")[0].all("strong")[0].text() for row in rows) == expected
     markdown = re.findall(r"^\| (?:✅|❓|❌) (Pass|Open|Fail), ", reporting.render_markdown(result), re.M)
     assert sorted(markdown) == expected
     cases = [

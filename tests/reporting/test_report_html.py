@@ -169,6 +169,7 @@ def test_hostile_text_makes_no_element_and_no_attribute(source: str) -> None:
     tree = parse(reporting.render_html(examples.hostile(examples.ALL[source]())))
     for tag in ("script", "svg", "img", "iframe", "b", "a", "style", "form", "object"):
         assert len(tree.all(tag)) == len(plain.all(tag)), tag
+    assert not tree.all("b")
     assert {n.tag for n in tree.all()} == {n.tag for n in plain.all()}
     names = {a for n in tree.all() for a in n.attributes}
     assert names <= {a for n in plain.all() for a in n.attributes}
@@ -232,7 +233,7 @@ def _matrix(tree: Node, title: str) -> tuple[list[str], list[list[str]]]:
 def test_case_m02_rows_are_required_and_columns_routed_in_tier_order(shared: Path) -> None:
     want = json.loads((shared / "cases/M02-matrix-orientation/expect.json").read_text(encoding="utf-8"))["values"]
     result = examples.four_tiers()
-    point = result["candidate"]
+    point = result["shown"]
     point["confusion"] = [*want["matrix"], [0, 0, 0, 0]]
     point["confusion_weighted"] = copy.deepcopy(point["confusion"])
     point["confusion_loss_usd"] = [[0.0] * 4 for _ in range(5)]
