@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
+from evalkit.costs import Kind
 from evalkit.errors import InputError
+from evalkit.study import read_study
+from evalkit.study.prices import read_price_card
 
 Row = dict[str, Any]
 Scripts = dict[str, ModuleType]
@@ -203,6 +206,18 @@ def test_recordings_are_of_these_items_and_models(scripts: Scripts, helpdesk: Pa
             assert 0 < reply["usage"]["completion_tokens"] <= reply["max_tokens"]
             assert reply["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
     assert size < 1_500_000
+
+
+def test_the_study_names_what_was_recorded(scripts: Scripts, helpdesk: Path) -> None:
+    study = read_study(helpdesk / "study.yaml")
+    models = {tier: model.name for tier, model in scripts["record"].MODELS.items()}
+    assert {tier.name: tier.model for tier in study.tiers} == models
+    assert (study.labels_kind, study.router.trained_on) == ("author_rule", "other_items")
+    card = read_price_card(helpdesk / "prices.yaml")
+    for model in models.values():
+        price = card.price(model)
+        assert price is not None
+        assert price.period.kind is Kind.ASSUMED
 
 
 def test_scores_are_for_the_certifying_items_only(labels: list[Row], helpdesk: Path) -> None:
