@@ -134,22 +134,43 @@ def shares_along(measures: ItemMeasures, levels: Floats, sweep: Sweep) -> Shares
     data, settings = measures.data, measures.settings
     w = data.weight[:, None]
     n = float(data.n)
+    equal = bool(np.ptp(data.weight) == 0)
 
     def share(values: Floats) -> Floats:
         total = sweep.cumulative(increments(values * w), float((values[:, 0] * data.weight).sum()))
-        if np.ptp(data.weight) == 0:
-            total = np.ceil(total - 1e-9)  # item failure means of several samples, rounded against the router
+        if equal:  # item failure means of several samples, rounded against the router; sums are off by rounding
+            total = np.ceil(total - 1e-9 - 1e-12 * n)
         return np.clip(total / n, 0.0, 1.0) + 0.0  # no -0.0
 
     failing = None if data.passed is None else share(1.0 - data.passed)
-    up = np.zeros((data.n, data.k))
-    up[:, 1:] = 1.0
     slow = None
     if settings.limits.p95_task_s is not None:
         late = slow_share(measures, settings.limits.p95_task_s)
         slow = None if late is None else share(late)
-    under = np.full((len(settings.classes), len(sweep)), np.nan)
-    for r in range(len(settings.classes)):
+    if equal and data.k == 2:
+        escalated = sweep.up() / n
+    else:
+        up = np.zeros((data.n, data.k))
+        up[:, 1:] = 1.0
+        escalated = share(up)
+    return Shares(failing, escalated, slow, _under_shares(measures, levels, sweep, equal))
+
+
+def _under_shares(measures: ItemMeasures, levels: Floats, sweep: Sweep, equal: bool) -> Floats:
+    """(classes, m + 1) share of each class's units that are under-routed; NaN without units."""
+    data, classes = measures.data, len(measures.settings.classes)
+    under = np.full((classes, len(sweep)), np.nan)
+    if equal and data.group is None and classes < 255:
+        # A need is under-routed until the event of the boundary below its required tier is up.
+        codes = np.full((data.k - 1, data.n), 255, dtype=np.uint8)
+        needs = np.flatnonzero(data.needs)
+        codes[data.required[needs].astype(np.int64) - 1, needs] = data.risk[needs]
+        units = np.bincount(data.risk[needs], minlength=classes)
+        kept = sweep.counts(codes.ravel(), classes)
+        for r in np.flatnonzero(units).tolist():
+            under[r] = (units[r] - kept[r]) / units[r]
+        return under
+    for r in range(classes):
         level, weight = class_units(data, levels, r)
         if len(level):
             order = np.argsort(level, kind="stable")
@@ -157,7 +178,7 @@ def shares_along(measures: ItemMeasures, levels: Floats, sweep: Sweep) -> Shares
             # under-routed at candidate x: units whose level is below x
             below = np.searchsorted(level[order], sweep.levels, side="left")
             under[r] = np.clip(running[below] / running[-1], 0.0, 1.0)
-    return Shares(failing, share(up), slow, under)
+    return under
 
 
 def certify(measures: ItemMeasures, levels: Floats, sweep: Sweep, shares: Shares) -> Certificate:

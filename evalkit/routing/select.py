@@ -38,10 +38,9 @@ def objective(measures: ItemMeasures, sweep: Sweep) -> Objective | None:
     if total is None or usd is None or np.isnan(usd).any():
         return None
     w = measures.data.weight[:, None]
-    return Objective(
-        sweep.cumulative(increments(total * w), float((total[:, :1] * w).sum())),
-        sweep.cumulative(increments(usd * w), float((usd[:, :1] * w).sum())),
-    )
+    steps = np.stack([increments(total * w), increments(usd * w)], axis=1)
+    base = np.array([(total[:, :1] * w).sum(), (usd[:, :1] * w).sum()])
+    return Objective(*sweep.sums(steps, base))
 
 
 def least(goal: Objective, allowed: NDArray[np.bool_]) -> int | None:

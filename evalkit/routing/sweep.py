@@ -7,6 +7,7 @@ is at least `x`: sort the events once, and each figure at every threshold is one
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,37 +19,50 @@ from evalkit.routing.data import Floats
 __all__ = ["Sweep", "descending_order", "sweep_of"]
 
 _BELOW_SIGN = np.uint64(0x7FFFFFFFFFFFFFFF)
+_BLOCK = 1 << 16  # rows held at a time: a block and what is made of it stay in the processor's cache
 
 
-def descending_order(values: Floats) -> tuple[NDArray[np.int64], Floats]:
+def descending_order(values: Floats, ranked: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
     """(order, values[order]) with the largest first and ties in input order; exact for every float but NaN.
 
     Sorting (leading bits of the value, index) packed into one 64-bit integer is several times faster than an
-    argsort. Values that agree in the leading bits alone are put right afterwards, run by run.
+    argsort. Values that agree in the leading bits alone are put right afterwards, run by run. `ranked` (n,): where
+    to write the sorted values.
     """
     n = len(values)
+    ranked = np.empty(n) if ranked is None else ranked
     if n == 0:
-        return np.empty(0, dtype=np.int64), np.empty(0)
+        return np.empty(0, dtype=np.int64), ranked
     index_bits = np.uint64(max(1, int(n - 1).bit_length()))
-    bits = (values + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one value
-    # Ascending order of these keys is descending order of the values: a negative number keeps its bits, a
-    # positive one has all but its sign bit flipped.
-    flip = (bits.view(np.int64) >> 63).view(np.uint64)
-    np.invert(flip, out=flip)
-    flip &= _BELOW_SIGN
-    key = np.bitwise_xor(bits, flip, out=bits)
-    del flip
-    key >>= index_bits
-    key <<= index_bits
-    key |= np.arange(n, dtype=np.uint64)
-    key.sort()
     index_mask = (np.uint64(1) << index_bits) - np.uint64(1)
+    key = _packed(values, index_mask)
+    key.sort()
     order = (key & index_mask).view(np.int64)
-    ranked = values.take(order)
+    values.take(order, out=ranked, mode="clip")  # every place is inside; "raise" would copy
     wrong = np.flatnonzero(ranked[1:] > ranked[:-1])
     if len(wrong):
         _repair(order, ranked, key, key[wrong] >> index_bits, index_bits)
     return order, ranked
+
+
+def _packed(values: Floats, index_mask: np.uint64) -> NDArray[np.uint64]:
+    """(n,) keys whose ascending order is the descending order of the values' leading bits, then of the index.
+
+    A negative number keeps its bits, a positive one has all but its sign bit flipped.
+    """
+    n = len(values)
+    key = np.empty(n, dtype=np.uint64)
+    places = np.arange(min(n, _BLOCK), dtype=np.uint64)
+    for start in range(0, n, _BLOCK):
+        bits = (values[start : start + _BLOCK] + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one value
+        flip = (bits.view(np.int64) >> 63).view(np.uint64)
+        np.invert(flip, out=flip)
+        flip &= _BELOW_SIGN
+        bits ^= flip
+        bits &= ~index_mask
+        bits |= places[: len(bits)] + np.uint64(start)
+        key[start : start + _BLOCK] = bits
+    return key
 
 
 def _repair(
@@ -90,31 +104,74 @@ class Sweep:
     def __len__(self) -> int:
         return len(self.levels)
 
+    def up(self) -> NDArray[np.int64]:
+        """(m + 1,) number of events that are up at every candidate."""
+        if self.last is None:
+            return np.arange(len(self.levels), dtype=np.int64)
+        return np.concatenate(([self.always], self.last + 1))
+
     def cumulative(self, increments: Floats, base: float = 0.0) -> Floats:
         """(m + 1,) `base` plus the increments (M,) of the events that are up, at every candidate."""
-        out = np.empty(len(self.levels))
-        self._running(increments.take(self.order), out)
-        if base:
-            out += base
+        one: Floats = self.sums(increments[:, None], np.array([base]))[0]
+        return one
+
+    def sums(self, increments: Floats, base: Floats | None = None) -> Floats:
+        """(Q, m + 1) `base` (Q,) plus the increments (M, Q) of the events that are up, at every candidate.
+
+        Columns that lie side by side are gathered together, which is what takes the time.
+        """
+        increments = np.ascontiguousarray(increments)  # a strided source would be copied anew for every block
+        columns = increments.shape[1]
+        start = np.zeros(columns) if base is None else base
+        out = np.empty((columns, len(self.levels)))
+        out[:, 0] = start
+        carry = np.zeros(columns)
+        for events, at in self._blocks():
+            block = increments.take(self.order[events], axis=0)
+            for q in range(columns):
+                running = block[:, q].copy()
+                running[0] += carry[q]
+                np.cumsum(running, out=running)
+                carry[q] = running[-1]
+                self._write(out[q], running, events, at)
+        out[:, 1:] += start[:, None]
+        if self.always:
+            out[:, 0] += start
         return out
 
     def counts(self, codes: NDArray[np.uint8], wanted: int) -> NDArray[np.int32]:
         """(wanted, m + 1) number of events up with each code 0..wanted-1; other codes are not counted."""
-        ranked = codes.take(self.order)
         out = np.empty((wanted, len(self.levels)), dtype=np.int32)
-        for code in range(wanted):
-            self._running(ranked == code, out[code])
+        out[:, 0] = 0
+        carry = np.zeros(wanted, dtype=np.int32)
+        for events, at in self._blocks():
+            block = codes.take(self.order[events])
+            for code in range(wanted):
+                running = np.cumsum(block == code, dtype=np.int32)
+                running += carry[code]
+                carry[code] = running[-1]
+                self._write(out[code], running, events, at)
         return out
 
-    def _running(self, ranked: NDArray[Any], out: NDArray[Any]) -> None:
-        """Write the running sums of `ranked` (M,) at the candidates into `out` (m + 1,)."""
+    def _blocks(self) -> Iterator[tuple[slice, slice]]:
+        """Blocks of events in order, each with the candidates 1..m whose last event it holds."""
+        events = len(self.order)
+        for start in range(0, events, _BLOCK):
+            stop = min(start + _BLOCK, events)
+            if self.last is None:
+                yield slice(start, stop), slice(start + 1, stop + 1)
+            else:
+                first, past = np.searchsorted(self.last, (start, stop))
+                yield slice(start, stop), slice(int(first) + 1, int(past) + 1)
+
+    def _write(self, out: NDArray[Any], running: NDArray[Any], events: slice, at: slice) -> None:
+        """Write a block's running sums (over the events before it, too) at the candidates that end in it."""
         if self.last is None:
-            out[0] = 0
-            np.cumsum(ranked, dtype=out.dtype, out=out[1:])
+            out[at] = running
             return
-        running = np.cumsum(ranked, dtype=out.dtype)
-        out[0] = running[self.always - 1] if self.always else 0
-        np.take(running, self.last, out=out[1:])
+        out[at] = running[self.last[at.start - 1 : at.stop - 1] - events.start]
+        if events.start < self.always <= events.stop:
+            out[0] = running[self.always - 1 - events.start]
 
 
 def sweep_of(levels: Floats) -> Sweep:
@@ -125,7 +182,8 @@ def sweep_of(levels: Floats) -> Sweep:
     flat = np.ascontiguousarray(levels.T).ravel() if levels.ndim == 2 else np.ascontiguousarray(levels)
     if np.isnan(flat).any():
         raise ValueError("The `levels` parameter of `sweep_of` must not hold NaN.")
-    order, ranked = descending_order(flat)
+    out = np.empty(len(flat) + 1)
+    order, ranked = descending_order(flat, out[1:])
     always = _run_length(ranked, np.inf)
     never = _run_length(ranked[::-1], -np.inf)
     finite = ranked[always : max(always, len(ranked) - never)]
@@ -134,14 +192,11 @@ def sweep_of(levels: Floats) -> Sweep:
     ends_run = np.empty(len(finite), dtype=bool)
     ends_run[-1] = True
     np.not_equal(finite[1:], finite[:-1], out=ends_run[:-1])
-    if always == 0 and never == 0 and ends_run.all():
-        distinct, last = finite, None
-    else:
+    last = None
+    if always or never or not ends_run.all():
         places = np.flatnonzero(ends_run)
-        distinct, last = finite[places], places + always
-    out = np.empty(len(distinct) + 1)
-    out[0] = np.nextafter(distinct[0], np.inf)
-    out[1:] = distinct
+        out, last = np.concatenate(([0.0], finite[places])), places + always
+    out[0] = np.nextafter(out[1], np.inf)
     return Sweep(out, always, last, order)
 
 

@@ -177,8 +177,8 @@ class TestAgainstANaiveWalk:
 
 
 class TestShares:
-    @given(studies(most=12, unknown=False, groups=True))
-    @settings(max_examples=60, deadline=None)
+    @given(st.one_of(studies(most=12, unknown=False, groups=g) for g in (True, False)))
+    @settings(max_examples=100, deadline=None)
     def test_at_every_candidate(self, study: Study) -> None:
         walked = Walked(arrays(study), settings_of(study))
         shares, goal = walked.shares, objective(walked.measures, walked.sweep)
