@@ -31,6 +31,7 @@ LABEL_SCHEMA = Schema(
     optional=("prompt", "messages", "category", "weight", "group", "reference", "labels", "metadata"),
 )
 _WITHOUT_TIER = Schema(required=("id", "risk"), optional=("required_tier", *LABEL_SCHEMA.optional))
+_WITHOUT_RISK = Schema(required=("id",), optional=("required_tier", "risk", *LABEL_SCHEMA.optional))
 
 
 def read_labels(
@@ -47,15 +48,17 @@ def read_labels(
 
     `tiers` are the study's, least capable first; `risk_classes` its classes in declared order; `columns` maps
     fields to the file's column names (`{"id": "query_id"}`). With `require_required_tier=False` the column may be
-    missing or blank (reasoning studies, outcomes from which tiers are yet to be derived). Rows that are equal in
-    every field are faults too, unless `drop_identical` keeps one of each and counts the rest in the notices.
+    missing or blank (reasoning studies, outcomes from which tiers are yet to be derived); where there are no
+    `risk_classes` either, the risk column may be missing too and is not read. Rows that are equal in every field
+    are faults too, unless `drop_identical` keeps one of each and counts the rest in the notices.
 
     Raises `InputError` with every fault of the file.
     """
     file = str(source)
     faults = Faults(file)
     table = _load(source, columns, encoding, faults)
-    schema = LABEL_SCHEMA if require_required_tier else _WITHOUT_TIER
+    classless = not require_required_tier and not risk_classes
+    schema = LABEL_SCHEMA if require_required_tier else _WITHOUT_RISK if classless else _WITHOUT_TIER
     names = resolve(table, schema, columns, faults)
     fields = Fields(table, names, faults)
     if "id" not in names:
@@ -65,7 +68,7 @@ def read_labels(
     required = _required(fields, tiers, require_required_tier)
     risk = (
         fields.codes("risk", risk_classes, "risk class", blank_fix="write the risk class of the row")
-        if "risk" in names
+        if "risk" in names and not classless
         else np.full(table.n_rows, -1)
     )
     weight = _weights(fields)

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from evalkit.costs.decimals import plain_decimal
 from evalkit.study.models import RoutingStudy, Source
+from evalkit.study.reasoning_models import ReasoningStudy
 
 __all__ = ["study_fingerprint"]
 
 _NOT_CONTENT = {"path", "base", "fingerprint", "notices"}
 
 
-def study_fingerprint(study: RoutingStudy) -> str:
+def study_fingerprint(study: RoutingStudy | ReasoningStudy) -> str:
     """sha256 as 64 hex digits.
 
     Comments, order of keys, number forms (0.05, 0.050) and the folder do not change it; the order of tiers and

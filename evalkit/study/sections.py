@@ -25,7 +25,7 @@ from evalkit.study.names import SECTIONS, elsewhere
 from evalkit.study.nodes import Node, Scalar, join_path
 from evalkit.study.sources import Folder, read_source
 
-__all__ = ["Read", "read_limits", "read_name", "read_risk", "read_router", "read_tiers"]
+__all__ = ["Read", "read_limits", "read_name", "read_params", "read_risk", "read_router", "read_tiers"]
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ def _tier(section: Section) -> Tier | None:
     name = section.text("name", missing="write name: and the tier's name")
     model = section.text("model")
     cost = section.decimal("cost_usd")
-    params = _params(section)
+    params = read_params(section)
     if name is None:
         return None
     problem = clean_name(name)
@@ -110,7 +110,8 @@ def _tier(section: Section) -> Tier | None:
     return Tier(name=name, model=model, params=params, cost_usd=cost)
 
 
-def _params(section: Section) -> Mapping[str, object]:
+def read_params(section: Section) -> Mapping[str, object]:
+    """The parameters of a request, as they go to a provider."""
     node = section.get("params")
     if node is None:
         return {}

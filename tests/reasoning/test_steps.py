@@ -19,7 +19,7 @@ from tests.reasoning.ladders import ladder_of, random_ladder
 
 
 def golden(*, extra: bool = False) -> LadderData:
-    """100 tasks; arms pass 78, 86, 89, 90 of them at .002, .004, .012, .036 USD; each passes what those before do."""
+    """100 tasks; arms pass the first 78, 86, 89 and 90 of them, at .002, .004, .012 and .036 USD."""
     arms = [(78, 0.002), (86, 0.004), (89, 0.012), (90, 0.036)]
     if extra:
         arms += [(85, 0.005), (87, 0.010), (89, 0.020)]
