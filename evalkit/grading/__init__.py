@@ -6,6 +6,7 @@ from evalkit.grading.grade import Grade, GradeStatus
 from evalkit.grading.json_contract import FieldType, JsonObject
 from evalkit.grading.numbers import Number, read_number
 from evalkit.grading.registry import Label, grade_reply, parse_check, reference_faults
+from evalkit.grading.reply_status import ReplyStatus, reply_status
 
 __all__ = [
     "THINK_TAGS",
@@ -21,9 +22,11 @@ __all__ = [
     "JsonObject",
     "Label",
     "Number",
+    "ReplyStatus",
     "final_text",
     "grade_reply",
     "parse_check",
     "read_number",
     "reference_faults",
+    "reply_status",
 ]
