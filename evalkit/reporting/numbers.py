@@ -109,7 +109,8 @@ def signed(value: Number, unit: Unit, *, reason: str | None = None) -> str:
     """A difference with its sign; a difference of two rates is in points: "+1.1 points"."""
     if value is None:
         return na(reason)
-    value = 0.0 if abs(value) < _NOISE else value
+    _finite(value)
+    value = round(value, 10)  # a difference of floats ends in noise
     text = quantity(abs(value), unit)
     if unit == "share":
         text = text.removesuffix(" %") + (" point" if text == "1 %" else " points")

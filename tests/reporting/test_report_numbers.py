@@ -45,6 +45,7 @@ from evalkit.reporting import numbers
         (numbers.signed(-4.18e-17, "usd"), "$0"),
         (numbers.signed(1.1e-16, "share"), "0.0 points"),
         (numbers.seconds(0.001), "0.001 s"),
+        (numbers.signed(13.701 - 13.7, "s"), "+0.001 s"),
         (numbers.per_thousand(2.5, 500), "$5.00"),
         (numbers.per_thousand(None, 500, reason="no price"), "n/a (no price)"),
         (numbers.per_thousand(1.0, 0), "n/a (0 requests)"),
