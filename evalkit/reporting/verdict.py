@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
+from evalkit.gates.verdict import Decision
+from evalkit.gates.verdict import exit_code as decision_exit_code
+
 __all__ = ["EXIT_CODES", "STATES", "WORDS", "Result", "checked", "contradictions", "exit_code", "rule_state"]
 
 Result: TypeAlias = Mapping[str, Any]
 """The content of result.json."""
 
-EXIT_CODES: Final = {"approve": 0, "reject": 1, "insufficient_evidence": 3}
+EXIT_CODES: Final = {decision.value: decision_exit_code(decision) for decision in Decision}
 WORDS: Final = {"approve": "APPROVE", "reject": "REJECT", "insufficient_evidence": "INSUFFICIENT EVIDENCE"}
 
 STATES: Final = {

@@ -67,8 +67,8 @@ def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[s
         )
     if data.group is not None:
         out.append(
-            "Items share groups: a class's bound counts conversations, each by its worst turn; a bound on a rate of "
-            "requests divides their number by the turns of the longest conversation."
+            "Items share groups: a class's bound counts conversations, each by its worst turn; a bound on a rate "
+            "of requests divides their number by the turns of the longest conversation."
         )
     out.append(
         "The bound printed at a searched threshold is pointwise; the guarantee is the sentence under the gates."

@@ -52,7 +52,7 @@ def result_document(
     def point(p: OperatingPoint | None) -> Document | None:
         if p is None:
             return None
-        known = "shown" if p.name in {"selected", "judged"} else p.name
+        known = "shown" if p.thresholds == result.shown.thresholds or p.name in {"selected", "judged"} else p.name
         return point_document(p, data, result, intervals.get(known, {}))
 
     cross = result.cross_fitted
@@ -141,7 +141,7 @@ def result_document(
             "detail": "approximate: total over the certifying items at thresholds chosen without them",
         },
         "routing_loss_upper_usd": result.routing_loss_upper_usd,
-        "guarantee": guarantee(study, result, look),
+        **_or_reason("guarantee", guarantee(study, result, look), "nothing is approved, so nothing is promised"),
         "looks": {"declared": look.declared, "this": look.number, "delta": look.delta, "recorded": look.recorded},
         "diagnostics": _diagnostics(result),
         "notices": list(notices),
@@ -155,7 +155,9 @@ def result_document(
 
 
 def guarantee(study: RoutingStudy, result: RoutingResult, look: Look) -> str | None:
-    """The sentence that may be said of a selection, and no more; None where none may."""
+    """The sentence that may be said of an approved point, and no more; None where none may."""
+    if result.selected is None:
+        return None
     if look.delta is None or result.measures.settings.delta is None or not result.measures.settings.certifiable:
         return None
     delta = result.measures.settings.delta
@@ -205,6 +207,7 @@ def point_document(
         **_or_reason("cost_usd_per_request", p.cost_usd_per_request, no_cost),
         **_or_reason("saving_usd_vs_strongest", p.saving_usd_vs_strongest, no_cost),
         **_or_reason("saving_on_unsolvable_usd", p.saving_on_unsolvable_usd, no_cost),
+        **_pass_counts(p, data),
         **_or_reason("pass_rate", p.pass_rate, no_outcomes if data.passed is None else "0 answered"),
         **_or_reason("pass_rate_lower", p.pass_rate_lower, no_outcomes),
         **_or_reason("pass_rate_upper", p.pass_rate_upper, no_outcomes),
@@ -248,6 +251,15 @@ def gate_document(gate: Gate) -> Document:
         "basis": gate.basis,
         "confidence": gate.confidence,
     }
+
+
+def _pass_counts(p: OperatingPoint, data: RoutingData) -> Document:
+    """How many items passed and were answered, where each counts once: one sample, equal weights."""
+    single = data.sampled is None and data.replied is not None and data.replied.shape[2] == 1
+    if not single or np.ptp(data.weight) > 0 or p.pass_rate_lower is None or p.pass_rate_upper is None:
+        return {}
+    unanswered = round((p.pass_rate_upper - p.pass_rate_lower) * data.n)
+    return {"passed_count": round(p.pass_rate_lower * data.n), "answered_count": data.n - unanswered}
 
 
 def _p95(p: OperatingPoint) -> Document:
