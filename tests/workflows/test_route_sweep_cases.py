@@ -399,9 +399,7 @@ def test_h01_text_from_labels_and_models_stays_text(shared: Path, tmp_path: Path
 
 def test_h03_the_report_loads_nothing(shared: Path, tmp_path: Path, capsys: Any) -> None:
     case(shared, "M02-matrix-orientation", tmp_path)
-    study(
-        tmp_path, decided("routed.csv"), description="see https://example.org/page"
-    )
+    study(tmp_path, decided("routed.csv"), description="see https://example.org/page")
     ran = evalkit(capsys, tmp_path)
     check = subprocess.run(
         [sys.executable, str(shared / "cases/H03-offline/check_offline.py"), str(ran.folder / "report.html")],
