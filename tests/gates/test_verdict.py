@@ -132,5 +132,13 @@ def test_exit_codes(decision: str, code: int) -> None:
 
 
 def test_exported() -> None:
-    assert set(evalkit.gates.__all__) == {"Decision", "Gate", "Status", "StopRule", "Verdict", "decide", "exit_code"}
+    assert set(evalkit.gates.__all__) == {
+        "Decision",
+        "Gate",
+        "Status",
+        "StopRule",
+        "Verdict",
+        "decide",
+        "exit_code",
+    }
     assert all(hasattr(evalkit.gates, name) for name in evalkit.gates.__all__)
