@@ -42,6 +42,12 @@ COMMANDS: tuple[LazyCommand, ...] = (
         "route_sweep",
         "Find the routing threshold that the evidence allows, or say that there is none.",
     ),
+    LazyCommand(
+        "reasoning-budget",
+        "evalkit.cli.reasoning_budget",
+        "reasoning_budget",
+        "Find the least costly amount of thinking that meets every limit, and where more of it stops to pay.",
+    ),
     LazyCommand("labels", "evalkit.cli.labels", "app", "Check and derive labels."),
     LazyCommand("import", "evalkit.cli.import_", "app", "Turn result files of other tools into outcomes."),
 )

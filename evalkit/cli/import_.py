@@ -299,3 +299,67 @@ def long(
         out=out,
         quiet=quiet,
     )
+
+
+@app.command()
+def effort(
+    file: Annotated[Path, typer.Argument(help="A log with one row a run: CSV, JSONL or Parquet (.gz is fine).")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Outcomes of one ladder to write. Without it the ladders are listed."),
+    ] = None,
+    tasks_out: Annotated[Path | None, typer.Option("--tasks-out", help="Its tasks, by id, to write.")] = None,
+    study_out: Annotated[
+        Path | None, typer.Option("--study-out", help="A study of it to write, to be completed with limits.")
+    ] = None,
+    task: Annotated[str | None, typer.Option("--task", help="The set of tasks to take.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="The model to take.")] = None,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option("--arm", help="An arm to take, in budget order (low, budget-16000). Default: all."),
+    ] = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option("--runs", help="A file of runs: those whose published rate drops failed runs are named."),
+    ] = None,
+    id_column: Annotated[str, typer.Option("--id", metavar="COLUMN")] = "sample_id",
+    mark: Annotated[str, typer.Option("--mark", metavar="COLUMN", help="Right or wrong.")] = "correct",
+    effort_column: Annotated[str, typer.Option("--effort", metavar="COLUMN")] = "effort",
+    budget: Annotated[str, typer.Option("--budget", metavar="COLUMN")] = "budget_tokens",
+    sample: Annotated[str, typer.Option("--sample", metavar="COLUMN")] = "epoch",
+    task_column: Annotated[str, typer.Option("--task-column", metavar="COLUMN")] = "task",
+    model_column: Annotated[str, typer.Option("--model-column", metavar="COLUMN")] = "model",
+    latency_s: Annotated[str, typer.Option("--latency-s", metavar="COLUMN")] = "total_time_s",
+    encoding: _Encoding = None,
+    quiet: _Quiet = False,
+) -> None:
+    """Logs of reasoning runs by effort or thinking budget: list their ladders, or write one as a study's files.
+
+    Ungraded runs count as unanswered, never left out. Token counts stay as they are; the study settles whether
+    reasoning stands inside the output or beside it. Exit codes: 0 done, 2 input error.
+    """
+    from evalkit.outcomes.importers.effort import EffortColumns
+    from evalkit.workflows.import_effort import run_effort
+
+    run_effort(
+        file,
+        columns=EffortColumns(
+            id=id_column,
+            mark=mark,
+            model=model_column,
+            task=task_column,
+            sample=sample,
+            effort=effort_column,
+            budget=budget,
+            task_s=latency_s,
+        ),
+        task=task,
+        model=model,
+        arms=arm or (),
+        out=out,
+        tasks_out=tasks_out,
+        study_out=study_out,
+        runs=runs,
+        encoding=encoding,
+        quiet=quiet,
+    )

@@ -25,6 +25,8 @@ _RULES: Final = {
     "quality_overlaps": "The strongest tier is not shown to be better than the cheapest",
     "escalates_nearly_everything": "Nearly everything is escalated",
     "no_gain_over_best_fixed_arm": "No gain over the best fixed arm",
+    "risk_failures_do_not_fall": "Risk failures do not fall while cost or time rises",
+    "no_certifiable_limit": "No limit is set that could be certified",
 }
 
 

@@ -8,7 +8,7 @@ from .gates_view import GateRow, gate_rows, rule_rows, verdict_view
 from .text import xml_text
 from .verdict import Result, checked
 
-__all__ = ["render_junit"]
+__all__ = ["command_of", "render_junit"]
 
 
 def render_junit(result: Result) -> str:
@@ -20,6 +20,7 @@ def render_junit(result: Result) -> str:
     checked(result)
     verdict = verdict_view(result)
     study = xml_text(result["study"], 120)
+    command = command_of(result)
     cases = [_gate_case(row) for row in gate_rows(result)]
     for rule in rule_rows(result):
         cases.append(
@@ -42,14 +43,20 @@ def render_junit(result: Result) -> str:
     return "\n".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>',
-            f'<testsuites name="evalkit route-sweep" {totals}>',
-            f"  <testsuite name={quoteattr(f'evalkit route-sweep: {study}')} {totals}>",
+            f'<testsuites name="{command}" {totals}>',
+            f"  <testsuite name={quoteattr(f'{command}: {study}')} {totals}>",
             *(text for _, text in cases),
             "  </testsuite>",
             "</testsuites>",
             "",
         ]
     )
+
+
+def command_of(result: Result) -> str:
+    """The command that made a result, by its schema."""
+    known = {"evalkit.reasoning-budget/1": "evalkit reasoning-budget"}
+    return known.get(str(result.get("schema")), "evalkit route-sweep")
 
 
 def _gate_case(row: GateRow) -> tuple[str, str]:

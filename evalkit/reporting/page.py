@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from . import figures, numbers, tables, text
+from . import figures, tables, text
+from .environment import asset, environment, page_policy
 from .explorer import explorer
 from .gates_view import gate_rows, rule_rows, verdict_view
 from .notes import Notes
 from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
 from .verdict import WORDS, Result, checked
 
-__all__ = ["parts", "render_html"]
+__all__ = ["render_html"]
 
 
 def render_html(result: Result) -> str:
@@ -30,66 +27,16 @@ def render_html(result: Result) -> str:
     """
     checked(result)
     decision = result["verdict"]["decision"]
-    style = _asset("report.css") + _asset("print.css").replace("VERDICT-WORD", WORDS[decision])
-    script = _asset("report.js")
-    policy = (
-        f"default-src 'none'; style-src {_source_hash(style)}; script-src {_source_hash(script)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-    )
+    style = asset("report.css") + asset("print.css").replace("VERDICT-WORD", WORDS[decision])
+    script = asset("report.js")
+    policy = page_policy(style, script)
     context = _context(result) | {
         "policy": policy,
         # These two are files of this package, not data.
         "style": Markup(style),
         "script": Markup(script),
     }
-    return _environment().get_template("report.html").render(context)
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("evalkit.reporting", "templates"),
-        autoescape=True,  # for every template, whatever its name ends in
-        undefined=StrictUndefined,
-        finalize=_only_text,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["parts"] = parts
-    environment.filters["unbroken"] = numbers.unbroken
-    return environment
-
-
-def _only_text(value: Any) -> Any:
-    """What a template may print: text and counts. A bare float, None or bool would be a missing format."""
-    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    raise TypeError(
-        f"a template printed {type(value).__name__} {value!r}: numbers are written by evalkit.reporting.numbers"
-    )
-
-
-_NUMERIC = frozenset("0123456789≤≥+−$")
-
-
-def parts(shown: str) -> tuple[str, str]:
-    """A number and what stands in parentheses behind it: "2 of 50 (4.0 %)" is "2 of 50" and "4.0 %"."""
-    head, found, rest = shown.partition(" (")
-    rest = rest.removesuffix(")") if found else ""
-    return numbers.unbroken(head), numbers.unbroken(rest) if rest[:1] in _NUMERIC else rest
-
-
-@cache
-def _asset(name: str) -> str:
-    source = _environment().loader
-    assert source is not None
-    return source.get_source(_environment(), name)[0]
-
-
-def _source_hash(source: str) -> str:
-    digest = hashlib.sha256(source.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+    return environment().get_template("report.html").render(context)
 
 
 def _context(result: Result) -> dict[str, Any]:

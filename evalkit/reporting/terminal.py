@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .gates_view import gate_rows, rule_rows, verdict_view
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["render_terminal"]
+__all__ = ["plain_words", "render_terminal", "simple_table"]
 
 _STYLES = {"pass": "green", "open": "yellow", "fail": "bold red"}
 _ASCII = str.maketrans({"≤": "<=", "≥": ">=", "−": "-", "…": "...", "·": "-", "↓": "v", "→": "->", "×": "x"})
@@ -22,23 +23,11 @@ _ASCII = str.maketrans({"≤": "<=", "≥": ">=", "−": "-", "…": "...", "·"
 
 def render_terminal(result: Result, console: Console) -> None:
     """Print gates, policies, triggered rules and the verdict. Text of data is never read as markup."""
-    from rich.text import Text
-
     checked(result)
-    plain = not (console.encoding or "ascii").lower().replace("-", "").startswith("utf")
-
-    def words(shown: str, style: str = "") -> Text:
-        if plain:
-            shown = (
-                shown.translate(_ASCII)
-                .encode(console.encoding or "ascii", "backslashreplace")
-                .decode(console.encoding or "ascii")
-            )
-        return Text(shown, style=style, overflow="fold")
-
+    words = plain_words(console)
     verdict = verdict_view(result)
     rows = gate_rows(result)
-    table = _table(("Result", "Gate", "Limit", "Estimate", "Bound"), right={2, 3, 4})
+    table = simple_table(("Result", "Gate", "Limit", "Estimate", "Bound"), right={2, 3, 4})
     for row in rows:
         state = row.word if row.certified or row.state != "pass" else f"{row.word}, not certified"
         under = row.counts or (f"n {row.n}" if row.raw.get("n") else "")
@@ -56,7 +45,7 @@ def render_terminal(result: Result, console: Console) -> None:
     policies = policy_rows(result)
     if policies:
         titles = ("USD per 1,000 requests", "Total", "Cost", "Passed", "Escalated", "Under-routed")
-        table = _table(titles, right={1, 2, 3, 4, 5})
+        table = simple_table(titles, right={1, 2, 3, 4, 5})
         for point in policies:
             figures = (point.total, point.cost, point.passed, point.escalated, point.under)
             short = (words(figure.partition(" (")[0]) for figure in figures)
@@ -83,7 +72,26 @@ def render_terminal(result: Result, console: Console) -> None:
         console.print(words(f"  next: {verdict.next_step}"))
 
 
-def _table(titles: tuple[str, ...], *, right: set[int]) -> Table:
+def plain_words(console: Console) -> Callable[..., Text]:
+    """How to make text of data printable on `console`: never markup, and in its encoding."""
+    from rich.text import Text
+
+    plain = not (console.encoding or "ascii").lower().replace("-", "").startswith("utf")
+
+    def words(shown: str, style: str = "") -> Text:
+        if plain:
+            shown = (
+                shown.translate(_ASCII)
+                .encode(console.encoding or "ascii", "backslashreplace")
+                .decode(console.encoding or "ascii")
+            )
+        return Text(shown, style=style, overflow="fold")
+
+    return words
+
+
+def simple_table(titles: tuple[str, ...], *, right: set[int]) -> Table:
+    """A table without a frame; the columns at the positions `right` stand right."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

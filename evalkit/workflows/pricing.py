@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
 from evalkit.costs.arrays import cost_usd_array
 from evalkit.outcomes.table import Outcomes
 from evalkit.routing.data import Floats
-from evalkit.study.models import RoutingStudy
 
-__all__ = ["Priced", "price_outcomes"]
+__all__ = ["Candidate", "Priceable", "Priced", "price_outcomes"]
+
+
+class Candidate(Protocol):
+    """A tier or arm: its name, and the model asked for."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the study."""
+
+    @property
+    def model(self) -> str | None:
+        """The model that the study names."""
+
+
+class Priceable(Protocol):
+    """A study with a price card and candidates in the order of its outcomes."""
+
+    @property
+    def prices(self) -> Path | None:
+        """The file of the card."""
+
+    @property
+    def tiers(self) -> Sequence[Candidate]:
+        """The candidates, in the order in which outcomes have them."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +53,12 @@ class Priced:
     provenance: dict[str, Any] | None
 
 
-def price_outcomes(study: RoutingStudy, outcomes: Outcomes) -> Priced:
+def price_outcomes(study: Priceable, outcomes: Outcomes, *, noun: str = "tier") -> Priced:
     """Fill in the costs that the outcomes leave open from their token counts and the study's price card.
 
     A cost in the file is kept. Each row is priced as the model it names, one without a name as the tier's model;
     a model that is not on the card has no price. Tokens are in the normal form (cache inside input, reasoning
-    inside output).
+    inside output). `noun`: what the study calls its candidates.
     Raises InputError where the card cannot be read.
     """
     cost = outcomes.cost_usd.copy()
@@ -52,7 +77,7 @@ def price_outcomes(study: RoutingStudy, outcomes: Outcomes) -> Priced:
                 continue
             price = None if model is None else card.price(model)
             if price is None:
-                reason = f"tier {tier.name} names no model" if model is None else str(card.missing(model))
+                reason = f"{noun} {tier.name} names no model" if model is None else str(card.missing(model))
                 reasons[reason] = reasons.get(reason, 0) + len(i)
                 continue
             usd, refused = cost_usd_array(

@@ -11,6 +11,7 @@ from evalkit.study import override, read_study
 from evalkit.study.bundled import bundled_path
 from evalkit.study.models import RoutingStudy
 from evalkit.workflows.route_sweep import Inputs, RouteSweep, read_inputs, route_sweep
+from evalkit.workflows.run_files import report_folder, write_files
 from evalkit.workflows.target import target_escalation_text
 
 __all__ = ["Options", "run"]
@@ -71,9 +72,8 @@ def _rate(option: str, text: str) -> float:
 def _write(options: Options, inputs: Inputs, judged: RouteSweep) -> dict[str, Path]:
     """Render everything, then write each file whole; nothing is written before all of it is rendered."""
     from evalkit.reporting import dump_json, render_html, render_junit, render_markdown
-    from evalkit.tabular.write import write_atomic
 
-    folder = options.out if options.out is not None else Path("reports") / _folder_name(inputs.study.name)
+    folder = options.out if options.out is not None else report_folder(inputs.study.name)
     document = judged.document
     files: dict[Path, bytes] = {
         folder / "report.html": render_html(document).encode("utf-8"),
@@ -86,20 +86,8 @@ def _write(options: Options, inputs: Inputs, judged: RouteSweep) -> dict[str, Pa
         files[options.junit] = render_junit(document).encode("utf-8")
     if options.markdown is not None:
         files[options.markdown] = render_markdown(document).encode("utf-8")
-    for path, content in files.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, content)
-        except OSError as error:
-            what = f"cannot be written: {error.strerror or error.__class__.__name__}"
-            raise InputError(Fault(what, "name a folder that can be written with --out", file=str(path))) from None
+    write_files(files)
     return {"report": folder / "report.html", "result": folder / "result.json", "items": folder / "items.jsonl.gz"}
-
-
-def _folder_name(name: str) -> str:
-    """A study's name as one plain folder name."""
-    kept = "".join(ch if ch.isalnum() or ch in "-_." else "-" for ch in name).strip(".-")
-    return kept[:100] or "study"
 
 
 def _print(options: Options, judged: RouteSweep, written: dict[str, Path]) -> None:

@@ -18,6 +18,7 @@ import report_examples as examples
 from report_dom import Node, cells, parse
 
 from evalkit import reporting
+from evalkit.reporting import environment as environment_module
 from evalkit.reporting import page as page_module
 
 TEMPLATES = Path(page_module.__file__).parent / "templates"
@@ -155,7 +156,7 @@ def test_no_data_is_trusted_as_markup() -> None:
 def test_a_number_without_a_format_cannot_be_printed() -> None:
     for value in (1.5, None, True):
         with pytest.raises(TypeError, match="numbers are written by"):
-            page_module._only_text(value)
+            environment_module._only_text(value)
 
 
 # ---- hostile text (case H01) ----

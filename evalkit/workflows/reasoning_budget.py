@@ -1,0 +1,257 @@
+"""reasoning-budget from end to end: read a study, judge its ladder of arms, lay out the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evalkit.errors import Fault, InputError
+from evalkit.gates import Decision, Verdict
+from evalkit.labels.labelset import LabelSet
+from evalkit.labels.read import read_labels
+from evalkit.outcomes.rates import nothing_scored
+from evalkit.outcomes.read import read_outcomes
+from evalkit.outcomes.table import Outcomes
+from evalkit.reasoning.analysis import LadderResult, analyse
+from evalkit.study.models import Source
+from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.workflows.items import items_gz
+from evalkit.workflows.looks import Look, looks_path, take_look
+from evalkit.workflows.pricing import Priced, price_outcomes
+from evalkit.workflows.provenance import dependency_versions, utc_now
+from evalkit.workflows.reasoning_assemble import AssembledLadder, assemble_ladder, ladder_settings
+from evalkit.workflows.reasoning_items import task_rows, worst_tasks
+from evalkit.workflows.reasoning_result import reasoning_document
+from evalkit.workflows.reasoning_tokens import settle_outcomes
+
+__all__ = ["LadderInputs", "ReasoningBudget", "read_ladder", "reasoning_budget"]
+
+
+@dataclass(frozen=True)
+class LadderInputs:
+    """Everything a study names, read and checked."""
+
+    study: ReasoningStudy
+    labels: LabelSet
+    outcomes: Outcomes
+    priced: Priced
+    assembled: AssembledLadder
+    settled_notices: tuple[str, ...]
+
+    @property
+    def notices(self) -> list[str]:
+        """What the readers found worth saying."""
+        parts = (self.study, self.labels, self.outcomes, self.priced)
+        said = [note for part in parts for note in part.notices]
+        return [*said, *self.settled_notices, *self.assembled.notes]
+
+
+@dataclass(frozen=True)
+class ReasoningBudget:
+    """A judged ladder: the document of result.json, and the items file."""
+
+    document: dict[str, Any]
+    items_gz: bytes
+    result: LadderResult
+
+
+def read_ladder(study: ReasoningStudy) -> LadderInputs:
+    """Read and check all files of a study; raises InputError with the faults of every file."""
+    if study.outcomes is None:
+        what = "names no recorded outcomes, and arms cannot be called yet"
+        raise InputError(Fault(what, "name the file of outcomes", str(study.path), field="outcomes"))
+    faults: list[Fault] = []
+    labels: LabelSet | None = _read(
+        faults,
+        read_labels,
+        study.labels,
+        tiers=(),
+        risk_classes=study.risk_classes,
+        require_required_tier=False,
+    )
+    if labels is None:
+        raise InputError(faults)
+    outcomes: Outcomes | None = _read(
+        faults,
+        read_outcomes,
+        study.outcomes,
+        ids=labels.ids,
+        tiers=tuple(arm.name for arm in study.tiers),
+        pass_at=study.pass_at,
+        missing=study.missing_outcomes,
+    )
+    if outcomes is None:
+        raise InputError(faults)
+    settled = settle_outcomes(study, outcomes)
+    priced = price_outcomes(study, settled.outcomes, noun="arm")
+    assembled = assemble_ladder(study, labels, outcomes, settled.outcomes, priced.cost_usd)
+    _refuse_small_estimates(study, labels)
+    return LadderInputs(study, labels, outcomes, priced, assembled, settled.notices)
+
+
+def _read(faults: list[Fault], reader: Any, source: Source, **options: Any) -> Any:
+    """What `reader` makes of a source of the study, or None with its faults noted."""
+    columns = {("tier" if name == "arm" else name): column for name, column in source.columns.items()}
+    try:
+        return reader(source.address, columns=columns or None, encoding=source.encoding, **options)
+    except InputError as error:
+        faults.extend(error.faults)
+        return None
+
+
+def _refuse_small_estimates(study: ReasoningStudy, labels: LabelSet) -> None:
+    """A class judged on the estimate needs at least 1 / limit tasks."""
+    faults = []
+    for r, (name, rule) in enumerate(study.risk.items()):
+        if rule.gate_on != "estimate" or not rule.max_failure:
+            continue
+        have, least = int((labels.risk == r).sum()), int(np.ceil(1 / rule.max_failure - 1e-9))
+        if have < least:
+            what = (
+                f"a limit of {rule.max_failure:g} judged on the estimate needs at least {least} tasks, and the "
+                f"labels have {have} of class {name}"
+            )
+            fix = "collect more tasks of this class, or gate it on the bound"
+            faults.append(Fault(what, fix, file=str(study.path), field=f"risk.{name}.gate_on"))
+    if faults:
+        raise InputError(faults)
+
+
+def reasoning_budget(inputs: LadderInputs) -> ReasoningBudget:
+    """Judge the ladder and book the look at its tasks. Reads nothing more; writes only the record of looks."""
+    study = inputs.study
+    started = utc_now()
+    look = _look(inputs, started)
+    result = analyse(inputs.assembled.data, ladder_settings(study, look.delta))
+    result = _not_measured(result, inputs.outcomes)
+    worst, total = worst_tasks(result, inputs.assembled, inputs.labels, inputs.outcomes)
+    document = reasoning_document(
+        study,
+        inputs.assembled,
+        result,
+        look=look,
+        worst_items=worst,
+        worst_total=total,
+        provenance=_provenance(inputs, started),
+        notices=inputs.notices,
+        evidence_limits=_evidence_limits(inputs, result, look),
+    )
+    rows = task_rows(result, inputs.assembled, inputs.labels, inputs.outcomes)
+    return ReasoningBudget(document, items_gz(rows), result)
+
+
+def _not_measured(result: LadderResult, outcomes: Outcomes) -> LadderResult:
+    """Where no run at all was answered, say so first: nothing was measured."""
+    sentence = nothing_scored(outcomes)
+    if sentence is None:
+        return result
+    verdict = Verdict(
+        Decision.INSUFFICIENT_EVIDENCE,
+        (sentence, *result.verdict.reasons),
+        result.verdict.uncertified,
+        "Insufficient evidence: nothing was measured",
+        "Put the cause of the errors right and collect the outcomes again",
+    )
+    gates = tuple(() for _ in result.gates)  # a limit that nothing was held against is not broken
+    return replace(result, verdict=verdict, selected=None, candidate=None, certified=(), gates=gates)
+
+
+def _look(inputs: LadderInputs, now: str) -> Look:
+    study = inputs.study
+    parts = {
+        "labels": inputs.labels.fingerprint,
+        "outcomes": inputs.outcomes.fingerprint,
+        "study": study.fingerprint,
+    }
+    if inputs.priced.card_hash is not None:
+        parts["prices"] = inputs.priced.card_hash
+    beside = study.labels.path if study.labels.path is not None else study.path
+    return take_look(looks_path(beside), parts, declared=study.looks, delta=1.0 - study.confidence, now=now)
+
+
+def _evidence_limits(inputs: LadderInputs, result: LadderResult, look: Look) -> list[str]:
+    """What the evidence does not cover, in sentences for the approver, weightiest first."""
+    data = result.data
+    out = []
+    if look.delta is None:
+        out.append(
+            f"This is look {look.number} at these tasks and {look.declared} declared: nothing is certified any "
+            "more. Collect fresh tasks, or declare the number of looks before the first."
+        )
+    elif look.declared > 1:
+        out.append(f"Look {look.number} of {look.declared} declared: each spends its part of the error rate.")
+    if not look.recorded:
+        out.append(
+            "The record of looks beside the tasks could not be written, so later looks will not be counted."
+        )
+    if data.n < 59:
+        out.append(
+            f"{data.n:,} tasks: no 95th percentile of time and no failure limit of 5 % can be certified below 59, "
+            "and a plateau of 1 point takes about 300 tasks."
+        )
+    if result.minimum_detectable_gain is not None:
+        out.append(
+            f"A true gain below {100 * result.minimum_detectable_gain:.1f} points between neighbouring arms would "
+            "often be missed: that is the least this study finds with a chance of 80 %."
+        )
+    if result.plateau_at is not None:
+        out.append(
+            "A plateau speaks of single steps: several together may gain more than the smallest worthwhile gain."
+        )
+    if inputs.assembled.assumed_costs:
+        out.append(f"{inputs.assembled.assumed_costs:,} costs are the arm's assumed cost per request.")
+    if inputs.priced.note is not None:
+        out.append(inputs.priced.note)
+    outside = [a.name for a in inputs.assembled.arms if a.fallback is not None and a.fallback.arm is None]
+    if outside:
+        out.append(
+            f"What {', '.join(outside)} decline{'s' if len(outside) == 1 else ''} goes to a fallback that was not "
+            "measured: these runs count as unanswered, at the stated cost."
+        )
+    made = [a.name for a in inputs.assembled.arms if not a.recorded]
+    if made:
+        out.append(f"{', '.join(made)}: made of recorded runs of another arm, not run by itself.")
+    if np.ptp(data.weight) > 0:
+        out.append("Rates, USD, tokens and times are weighted to traffic shares; counts are not.")
+    if data.group is not None:
+        out.append("Tasks share groups: bounds count groups, each by its worst task.")
+    if int(data.sampled.sum(axis=2).max(initial=0)) > 1:
+        out.append("A task fails its risk class where any of its runs fails; more runs make that stricter.")
+    out.append("The frontier and the acceptability curve are descriptive; they select nothing.")
+    return out
+
+
+def _provenance(inputs: LadderInputs, started: str) -> dict[str, Any]:
+    study, priced, outcomes = inputs.study, inputs.priced, inputs.outcomes
+
+    def source(written: Source | None, fingerprint: str, **more: Any) -> dict[str, Any] | None:
+        if written is None:
+            return None
+        return {"file": written.written, "hash": f"sha256:{fingerprint.removeprefix('sha256:')}", **more}
+
+    cost_kind = "assumed" if inputs.assembled.assumed_costs else "measured"
+    if priced.card_kind is not None:
+        cost_kind = priced.card_kind
+    return {
+        "started_at": started,
+        "finished_at": utc_now(),
+        "seed": study.seed,
+        "study_file": study.path.name,
+        "study_hash": f"sha256:{study.fingerprint.removeprefix('sha256:')}",
+        "labels": source(study.labels, inputs.labels.fingerprint, kind=study.labels_kind),
+        "outcomes": source(study.outcomes, outcomes.fingerprint),
+        "prices": priced.provenance,
+        "models": {
+            arm.name: {"requested": arm.model, "served": list(outcomes.model[j])}
+            for j, arm in enumerate(study.tiers)
+        },
+        **dependency_versions(),
+        "numbers": {
+            "pass rates, failures and flips": "measured",
+            "tokens and times": "measured",
+            "costs": cost_kind,
+            "value per point, smallest gain and limits": "assumed",
+        },
+    }
