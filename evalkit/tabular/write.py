@@ -42,7 +42,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             yield target
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+        kept = os.fsdecode(os.fsencode(target.name)[:100])  # bytes: that is what systems limit in a name
+        kept = kept.encode("utf-8", "ignore").decode("utf-8")
+        temporary = target.with_name(f".{kept}.{secrets.token_hex(6)}.part")
         try:
             yield temporary
             with temporary.open("rb+") as stream:

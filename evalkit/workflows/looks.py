@@ -2,14 +2,18 @@
 
 A look is a new combination of labels, outcomes, scores and study; running the same again is none. One undeclared
 look spends everything, so that a study cannot be tuned on its labels until it passes. The record lies beside the
-labels and grows only.
+labels and grows only. A copy of the labels in the same folder is the same label set: what the records there say of
+its fingerprint counts too.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,7 @@ from evalkit.errors import Fault, InputError
 __all__ = ["Look", "looks_path", "take_look"]
 
 _SCHEMA = "evalkit.looks/1"
+_SUFFIX = ".looks.json"
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,10 @@ class Look:
 
 
 def looks_path(labels: Path) -> Path:
-    """Where the looks at a label file are recorded."""
-    return labels.with_name(labels.name + ".looks.json")
+    """Where the looks at a label file are recorded: beside the file itself, whatever links lead to it."""
+    with contextlib.suppress(OSError, RuntimeError):
+        labels = labels.resolve() if labels.is_symlink() else labels
+    return labels.with_name(labels.name + _SUFFIX)
 
 
 def take_look(record: Path, parts: Mapping[str, str], *, declared: int, delta: float, now: str) -> Look:
@@ -45,21 +52,58 @@ def take_look(record: Path, parts: Mapping[str, str], *, declared: int, delta: f
     left, spends nothing and certifies nothing. `now` is UTC text. Raises InputError where the record is damaged.
     """
     key = hashlib.sha256(json.dumps(dict(sorted(parts.items()))).encode()).hexdigest()
-    looks = _read(record)
-    for number, entry in enumerate(looks, start=1):
-        if entry["key"] == key:
-            return Look(number, declared, entry["delta"], recorded=True)
-    number = len(looks) + 1
-    spent = sum(entry["delta"] or 0.0 for entry in looks)
-    share = delta if declared == 1 else delta / 2**number
-    allowed = number <= declared and spent + share <= delta * (1 + 1e-9)
-    granted = share if allowed else None
-    look = {"key": key, "delta": granted, "first_at": now, **dict(sorted(parts.items()))}
-    text = json.dumps({"schema": _SCHEMA, "looks": [*looks, look]}, indent=1, ensure_ascii=False) + "\n"
-    return Look(number, declared, granted, recorded=_write(record, text))
+    with _alone(record.parent):
+        own = _read(record)
+        looks = [*own, *_of_copies(record, parts.get("labels"), {entry["key"] for entry in own})]
+        for number, entry in enumerate(looks, start=1):
+            if entry["key"] == key:
+                return Look(number, declared, entry["delta"], recorded=True)
+        number = len(looks) + 1
+        spent = sum(entry["delta"] or 0.0 for entry in looks)
+        share = delta if declared == 1 else delta / 2**number
+        allowed = number <= declared and spent + share <= delta * (1 + 1e-9)
+        granted = share if allowed else None
+        look = {"key": key, "delta": granted, "first_at": now, **dict(sorted(parts.items()))}
+        text = json.dumps({"schema": _SCHEMA, "looks": [*own, look]}, indent=1, ensure_ascii=False) + "\n"
+        return Look(number, declared, granted, recorded=_write(record, text))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder while a record is read and written, so that of two runs at once each counts the other.
+
+    Where the system has no such lock, nothing is held.
+    """
+    handle = None
+    with contextlib.suppress(OSError, ImportError):
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _of_copies(record: Path, labels: str | None, known: set[str]) -> list[dict[str, Any]]:
+    """Looks at labels of this fingerprint in the other records of the folder, each once, by name of the record."""
+    found: dict[str, dict[str, Any]] = {}
+    with contextlib.suppress(OSError):
+        for other in sorted(record.parent.glob(f"*{_SUFFIX}")):
+            if other.name == record.name:
+                continue
+            with contextlib.suppress(InputError):  # damage there is told to whoever uses those labels
+                for entry in _read(other):
+                    if labels is not None and entry.get("labels") == labels and entry["key"] not in known:
+                        found.setdefault(entry["key"], entry)
+    return list(found.values())
 
 
 def _read(record: Path) -> list[dict[str, Any]]:
+    if record.exists() and not record.is_file():
+        raise InputError(_damaged(record, "is no file"))
     try:
         text = record.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -69,14 +113,18 @@ def _read(record: Path) -> list[dict[str, Any]]:
     try:
         document = json.loads(text)
         looks = document["looks"]
-        sound = document["schema"] == _SCHEMA and all(
-            isinstance(e["key"], str) and (e["delta"] is None or 0 <= float(e["delta"]) <= 1) for e in looks
-        )
-    except (ValueError, TypeError, KeyError):
+        sound = document["schema"] == _SCHEMA and isinstance(looks, list) and all(_is_look(e) for e in looks)
+    except (ValueError, TypeError, KeyError, RecursionError):
         sound = False
     if not sound:
         raise InputError(_damaged(record, "is not a record of looks"))
     return list(looks)
+
+
+def _is_look(entry: dict[str, Any]) -> bool:
+    delta = entry["delta"]
+    number = isinstance(delta, int | float) and not isinstance(delta, bool)
+    return isinstance(entry["key"], str) and (delta is None or (number and 0 <= delta <= 1))
 
 
 def _damaged(record: Path, what: str) -> Fault:
