@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evalkit.routing.data import Floats, RoutingData
 from evalkit.routing.points import ItemMeasures
-from evalkit.routing.sweep import Sweep
+from evalkit.routing.sweep import Sweep, tier_steps
 from evalkit.statistics.bounds import effective_n
 from evalkit.statistics.tolerance import Tolerance, certified_threshold, walk
 
@@ -24,7 +24,6 @@ __all__ = [
     "Shares",
     "certify",
     "class_units",
-    "increments",
     "request_n",
     "shares_along",
     "slow_share",
@@ -124,20 +123,15 @@ def slow_share(measures: ItemMeasures, limit_s: float) -> Floats | None:
     return np.where(count > 0, slow.sum(axis=2) / np.maximum(count, 1), 1.0)
 
 
-def increments(values: Floats) -> Floats:
-    """The events' increments ((K - 1) * N,) of a per-item, per-tier figure (N, K)."""
-    return np.ascontiguousarray(np.diff(values, axis=1).T).ravel()
-
-
 def shares_along(measures: ItemMeasures, levels: Floats, sweep: Sweep) -> Shares:
     """The observed shares at every candidate; item failure means over samples, weighted by traffic."""
     data, settings = measures.data, measures.settings
-    w = data.weight[:, None]
     n = float(data.n)
     equal = bool(np.ptp(data.weight) == 0)
 
     def share(values: Floats) -> Floats:
-        total = sweep.cumulative(increments(values * w), float((values[:, 0] * data.weight).sum()))
+        base = np.array([values[:, 0] @ data.weight])
+        total: Floats = sweep.sums(tier_steps([values], None if equal else data.weight), base)[0]
         if equal:  # item failure means of several samples, rounded against the router; sums are off by rounding
             total = np.ceil(total - 1e-9 - 1e-12 * n)
         return np.clip(total / n, 0.0, 1.0) + 0.0  # no -0.0

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalkit.routing.certify import P95_SLOW_SHARE, Certificate, Shares, increments, within
+from evalkit.routing.certify import P95_SLOW_SHARE, Certificate, Shares, within
 from evalkit.routing.data import Floats
 from evalkit.routing.points import ItemMeasures
-from evalkit.routing.sweep import Sweep
+from evalkit.routing.sweep import Sweep, tier_steps
 
 __all__ = ["Objective", "Selection", "least", "objective", "observed", "on_estimate", "select"]
 
@@ -37,10 +37,9 @@ def objective(measures: ItemMeasures, sweep: Sweep) -> Objective | None:
     total, usd = measures.expected_total_usd, measures.costs.usd
     if total is None or usd is None or np.isnan(usd).any():
         return None
-    w = measures.data.weight[:, None]
-    steps = np.stack([increments(total * w), increments(usd * w)], axis=1)
-    base = np.array([(total[:, :1] * w).sum(), (usd[:, :1] * w).sum()])
-    return Objective(*sweep.sums(steps, base))
+    weight = measures.data.weight
+    base = np.array([total[:, 0] @ weight, usd[:, 0] @ weight])
+    return Objective(*sweep.sums(tier_steps([total, usd], None if np.ptp(weight) == 0 else weight), base))
 
 
 def least(goal: Objective, allowed: NDArray[np.bool_]) -> int | None:

@@ -7,7 +7,7 @@ is at least `x`: sort the events once, and each figure at every threshold is one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from evalkit.routing.data import Floats
 
-__all__ = ["Sweep", "descending_order", "sweep_of"]
+__all__ = ["Increments", "Sweep", "descending_order", "sweep_of", "tier_steps"]
+
+Increments = Callable[[NDArray[np.int64]], Floats]
 
 _BELOW_SIGN = np.uint64(0x7FFFFFFFFFFFFFFF)
-_BLOCK = 1 << 16  # rows held at a time: a block and what is made of it stay in the processor's cache
+_BLOCK = 1 << 15  # rows held at a time: a block and what is made of it stay in the processor's cache
 
 
 def descending_order(values: Floats, ranked: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
@@ -54,14 +56,18 @@ def _packed(values: Floats, index_mask: np.uint64) -> NDArray[np.uint64]:
     key = np.empty(n, dtype=np.uint64)
     places = np.arange(min(n, _BLOCK), dtype=np.uint64)
     for start in range(0, n, _BLOCK):
-        bits = (values[start : start + _BLOCK] + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one value
-        flip = (bits.view(np.int64) >> 63).view(np.uint64)
-        np.invert(flip, out=flip)
-        flip &= _BELOW_SIGN
-        bits ^= flip
+        block = values[start : start + _BLOCK] + 0.0  # makes -0.0 and 0.0 one value
+        bits = block.view(np.uint64)
+        if block.min() >= 0.0:
+            bits ^= _BELOW_SIGN
+        else:
+            flip = (bits.view(np.int64) >> 63).view(np.uint64)
+            np.invert(flip, out=flip)
+            flip &= _BELOW_SIGN
+            bits ^= flip
         bits &= ~index_mask
-        bits |= places[: len(bits)] + np.uint64(start)
-        key[start : start + _BLOCK] = bits
+        np.bitwise_or(bits, places[: len(bits)], out=key[start : start + _BLOCK])
+        places += np.uint64(_BLOCK)
     return key
 
 
@@ -115,28 +121,26 @@ class Sweep:
         one: Floats = self.sums(increments[:, None], np.array([base]))[0]
         return one
 
-    def sums(self, increments: Floats, base: Floats | None = None) -> Floats:
+    def sums(self, increments: Floats | Increments, base: Floats) -> Floats:
         """(Q, m + 1) `base` (Q,) plus the increments (M, Q) of the events that are up, at every candidate.
 
-        Columns that lie side by side are gathered together, which is what takes the time.
+        In place of the increments themselves a function may give those of any events (E,) as (Q, E): they are then
+        worked out block by block and never held together. Gathering takes the time: columns that lie side by side
+        are gathered at once.
         """
-        increments = np.ascontiguousarray(increments)  # a strided source would be copied anew for every block
-        columns = increments.shape[1]
-        start = np.zeros(columns) if base is None else base
-        out = np.empty((columns, len(self.levels)))
-        out[:, 0] = start
-        carry = np.zeros(columns)
+        if not callable(increments):
+            held = np.ascontiguousarray(increments)  # a strided source would be copied anew for every block
+            return self.sums(lambda events: held.take(events, axis=0).T, base)
+        out = np.empty((len(base), len(self.levels)))
+        out[:, 0] = base
+        carry = np.zeros(len(base))
         for events, at in self._blocks():
-            block = increments.take(self.order[events], axis=0)
-            for q in range(columns):
-                running = block[:, q].copy()
-                running[0] += carry[q]
-                np.cumsum(running, out=running)
+            block = increments(self.order[events])
+            block[:, 0] += carry
+            for q in range(len(base)):
+                running = np.cumsum(block[q])
                 carry[q] = running[-1]
-                self._write(out[q], running, events, at)
-        out[:, 1:] += start[:, None]
-        if self.always:
-            out[:, 0] += start
+                self._write(out[q], running, base[q], events, at)
         return out
 
     def counts(self, codes: NDArray[np.uint8], wanted: int) -> NDArray[np.int32]:
@@ -144,13 +148,18 @@ class Sweep:
         out = np.empty((wanted, len(self.levels)), dtype=np.int32)
         out[:, 0] = 0
         carry = np.zeros(wanted, dtype=np.int32)
+        # Four counters share one integer of 64 bits; a block is too short for one of them to overflow.
+        lanes = np.zeros((-(-wanted // 4), 256), dtype=np.uint64)
+        for code in range(wanted):
+            lanes[code // 4, code] = 1 << 16 * (code % 4)
         for events, at in self._blocks():
             block = codes.take(self.order[events])
-            for code in range(wanted):
-                running = np.cumsum(block == code, dtype=np.int32)
-                running += carry[code]
-                carry[code] = running[-1]
-                self._write(out[code], running, events, at)
+            for group, lane in enumerate(lanes):
+                packed = np.cumsum(lane.take(block)).astype("<u8", copy=False).view("<u2").reshape(-1, 4)
+                for code in range(4 * group, min(4 * group + 4, wanted)):
+                    running = packed[:, code % 4]
+                    self._write(out[code], running, carry[code], events, at)
+                    carry[code] += running[-1]
         return out
 
     def _blocks(self) -> Iterator[tuple[slice, slice]]:
@@ -164,14 +173,18 @@ class Sweep:
                 first, past = np.searchsorted(self.last, (start, stop))
                 yield slice(start, stop), slice(int(first) + 1, int(past) + 1)
 
-    def _write(self, out: NDArray[Any], running: NDArray[Any], events: slice, at: slice) -> None:
-        """Write a block's running sums (over the events before it, too) at the candidates that end in it."""
+    def _write(
+        self, out: NDArray[Any], running: NDArray[Any], before: np.generic, events: slice, at: slice
+    ) -> None:
+        """Write a block's running sums plus `before` at the candidates that end in the block."""
         if self.last is None:
-            out[at] = running
+            np.add(running, before, out=out[at], casting="unsafe")
             return
-        out[at] = running[self.last[at.start - 1 : at.stop - 1] - events.start]
+        np.add(
+            running[self.last[at.start - 1 : at.stop - 1] - events.start], before, out=out[at], casting="unsafe"
+        )
         if events.start < self.always <= events.stop:
-            out[0] = running[self.always - 1 - events.start]
+            out[0] = running[self.always - 1 - events.start] + before
 
 
 def sweep_of(levels: Floats) -> Sweep:
@@ -198,6 +211,30 @@ def sweep_of(levels: Floats) -> Sweep:
         out, last = np.concatenate(([0.0], finite[places])), places + always
     out[0] = np.nextafter(out[1], np.inf)
     return Sweep(out, always, last, order)
+
+
+def tier_steps(figures: Sequence[Floats], weight: Floats | None = None) -> Increments:
+    """For `Sweep.sums`: by how much each of the figures (N, K), times the weight (N,), changes with an event.
+
+    Event j * N + i takes item i from tier j to tier j + 1.
+    """
+    n, tiers = figures[0].shape
+
+    def of(events: NDArray[np.int64]) -> Floats:
+        boundary, item = np.divmod(events, n) if tiers > 2 else (np.zeros(1, dtype=np.int64), events)
+        out = np.empty((len(figures), len(events)))
+        for step, figure in zip(out, figures, strict=True):
+            rows = figure.take(item, axis=0)
+            if tiers == 2:
+                np.subtract(rows[:, 1], rows[:, 0], out=step)
+            else:
+                at = boundary + np.arange(len(events)) * tiers
+                np.subtract(rows.take(at + 1), rows.take(at), out=step)
+        if weight is not None:
+            out *= weight.take(item)
+        return out
+
+    return of
 
 
 def _run_length(values: Floats, value: float) -> int:

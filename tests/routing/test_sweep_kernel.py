@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evalkit.routing.sweep import descending_order, sweep_of
+from evalkit.routing.sweep import descending_order, sweep_of, tier_steps
 
 ANY = st.floats(allow_nan=False)
 # Neighbours that agree in all but their last bits, both zeros, denormals, both infinities.
@@ -117,3 +117,42 @@ class TestSweep:
             assert len(sweep) == 1
             assert sweep.cumulative(np.ones(3)).tolist() == [up]
             assert sweep.counts(np.zeros(3, dtype=np.uint8), 1).tolist() == [[up]]
+
+    @pytest.mark.parametrize("tied", [False, True])
+    def test_over_many_blocks(self, tied: bool) -> None:
+        # More events than three blocks hold, more codes than share one integer, and all but one with one code.
+        rng = np.random.default_rng(5)
+        n = 200_000
+        levels = rng.integers(0, 900, n) / 8.0 if tied else rng.permutation(n) / 8.0
+        if tied:
+            levels[:70_000], levels[70_000:80_000] = math.inf, -math.inf
+        codes = np.where(rng.random(n) < 0.9, 4, rng.integers(0, 10, n)).astype(np.uint8)
+        increments = rng.integers(-8, 8, (n, 3)) / 4.0
+        sweep = sweep_of(levels)
+        assert len(sweep) == (901 if tied else n + 1)
+        base = np.array([0.0, 1.5, -2.0])
+        running, counts, up = sweep.sums(increments, base), sweep.counts(codes, 9), sweep.up()
+        order = np.argsort(-levels, kind="stable")
+        total = np.concatenate([np.zeros((1, 3)), np.cumsum(increments[order], axis=0)])
+        for p in [0, 1, 2, len(sweep) // 2, len(sweep) - 2, len(sweep) - 1]:
+            above = int((levels >= sweep.levels[p]).sum())
+            assert up[p] == above
+            assert running[:, p].tolist() == (base + total[above]).tolist()
+            assert counts[:, p].tolist() == np.bincount(codes[order[:above]], minlength=10)[:9].tolist()
+        assert up.tolist() == [int(x) for x in np.searchsorted(-levels[order], -sweep.levels, side="right")]
+        assert sweep.sums(lambda events: increments.take(events, axis=0).T, base).tolist() == running.tolist()
+        assert sweep.cumulative(increments[:, 1], 1.5).tolist() == running[1].tolist()
+
+    @pytest.mark.parametrize("tiers", [2, 3, 4])
+    def test_steps_between_tiers(self, tiers: int) -> None:
+        rng = np.random.default_rng(tiers)
+        figures = [rng.integers(0, 50, (40, tiers)) / 4.0 for _ in range(2)]
+        weight = rng.integers(0, 3, 40) / 2.0
+        events = rng.permutation(40 * (tiers - 1))
+        for w in (None, weight):
+            got = tier_steps(figures, w)(events)
+            for q, figure in enumerate(figures):
+                for place, event in enumerate(events):
+                    j, i = divmod(int(event), 40)
+                    step = (figure[i, j + 1] - figure[i, j]) * (1.0 if w is None else w[i])
+                    assert got[q, place] == step
