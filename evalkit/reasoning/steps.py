@@ -153,8 +153,7 @@ def marginals_of(data: LadderData, tasks: TaskFigures, settings: Settings) -> li
     known = _priced(tasks)
     if not len(known):
         return [Marginal(None, None, None)] * data.a
-    share = data.weight / data.weight.sum()
-    quality, cost = share @ tasks.passed[:, known], share @ tasks.cost_usd[:, known]
+    quality, cost = _means(data, tasks.passed[:, known]), _means(data, tasks.cost_usd[:, known])
     places = frontier(quality, cost)
     ladder = sorted((i for i, p in enumerate(places) if p.status is ArmStatus.FRONTIER), key=lambda i: cost[i])
     out: list[Marginal] = [Marginal(None, None, None)] * data.a
@@ -181,8 +180,8 @@ def best_at(data: LadderData, tasks: TaskFigures, value_usd: float) -> int | Non
     known = _priced(tasks)
     if not len(known):
         return None
-    share = data.weight / data.weight.sum()
-    return int(known[best_arm(share @ tasks.passed[:, known], share @ tasks.cost_usd[:, known], value_usd)])
+    quality, cost = _means(data, tasks.passed[:, known]), _means(data, tasks.cost_usd[:, known])
+    return int(known[best_arm(quality, cost, value_usd)])
 
 
 def acceptability_of(data: LadderData, tasks: TaskFigures, settings: Settings) -> Acceptability | None:
@@ -191,8 +190,7 @@ def acceptability_of(data: LadderData, tasks: TaskFigures, settings: Settings) -
     known = _priced(tasks)
     if len(known) < 2 or data.n < 2:
         return None
-    share = data.weight / data.weight.sum()
-    cost, quality = share @ tasks.cost_usd[:, known], share @ tasks.passed[:, known]
+    cost, quality = _means(data, tasks.cost_usd[:, known]), _means(data, tasks.passed[:, known])
     prices = [p.ratio / 100.0 for p in frontier(quality, cost) if p.ratio is not None and p.ratio > 0]
     if settings.value_usd:
         prices.append(settings.value_usd / 100.0)
@@ -211,6 +209,12 @@ def acceptability_of(data: LadderData, tasks: TaskFigures, settings: Settings) -
     )
     rows = tuple(tuple(clean(float(v)) for v in row) for row in curve)
     return Acceptability(tuple(points), tuple(int(a) for a in known), rows)
+
+
+def _means(data: LadderData, values: Floats) -> Floats:
+    """(A,) means per request of `values` (T, A), without the last digits: equal arms are equal."""
+    share = data.weight / data.weight.sum()
+    return np.array([clean(float(v)) for v in share @ values])
 
 
 def _priced(tasks: TaskFigures) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
