@@ -67,16 +67,19 @@ def paired_difference(
     d = finite_array("paired_difference", "differences", differences)
     w = weight_array("paired_difference", weights, d.size)
     w = np.ones(d.size) if w is None else w
-    group = _group_numbers("paired_difference", groups, d.size)
-    d, group, w = d[w > 0], group[w > 0], w[w > 0]
+    group = None if groups is None else _group_numbers("paired_difference", groups, d.size)
+    counted = w > 0
+    d, w = d[counted], w[counted]
     if not d.size:
         return Difference(None, None, None, None, 0, 0)
     share = w / w.max()
     share = share / share.sum()
     centre = float(d.min()) / 2 + float(d.max()) / 2
     mean = centre + float(share @ (d - centre))  # exact where all differences are equal
-    influence = np.bincount(group, weights=share * (d - mean))
-    influence = influence[np.unique(group)]
+    influence = share * (d - mean)
+    if group is not None:
+        _, number = np.unique(group[counted], return_inverse=True)
+        influence = np.bincount(number, weights=influence)
     count = influence.size
     if count < 2:
         return Difference(mean, None, None, None, count - 1, d.size)
