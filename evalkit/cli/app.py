@@ -17,6 +17,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -152,9 +153,10 @@ def _take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
 
 def _fail(message: str, code: int, *, debug: bool = False) -> int:
     """Print the message on stderr, below the traceback of the exception at hand when `debug`; the exit code."""
-    if debug:
-        typer.echo(_plain(redact(traceback.format_exc())), err=True)
-    typer.echo(message, err=True)
+    with suppress(OSError, ValueError):  # stderr is full or closed: the exit code still says it
+        if debug:
+            typer.echo(_plain(redact(traceback.format_exc())), err=True)
+        typer.echo(message, err=True)
     return code
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from evalkit.tabular.resolve import Schema
 
-__all__ = ["NUMBERS", "OUTCOME_FIELDS", "OUTCOME_SCHEMA"]
+__all__ = ["MOST_USD", "NUMBERS", "OUTCOME_FIELDS", "OUTCOME_SCHEMA"]
+
+MOST_USD = 1e6
+"""No request costs more; beside a larger figure, those of the other requests are lost to rounding in a sum."""
 
 NUMBERS: dict[str, str] = {
-    "cost_usd": "a cost is never negative",
+    "cost_usd": "it is the USD of one request",
     "input_tokens": "a count is never negative",
     "cache_read_tokens": "a count is never negative",
     "cache_write_tokens": "a count is never negative",

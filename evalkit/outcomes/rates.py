@@ -11,7 +11,7 @@ from evalkit.outcomes.rules import unanswered
 from evalkit.outcomes.status import STATUSES, Status
 from evalkit.outcomes.table import Outcomes
 
-__all__ = ["PassRate", "nothing_scored", "pass_rate"]
+__all__ = ["PassRate", "nothing_scored", "pass_rate", "silent_tiers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +96,8 @@ def nothing_scored(outcomes: Outcomes) -> str | None:
     if first is not None:
         text += f"; first error: {first.first} ({first.same:,} time{'' if first.same == 1 else 's'})"
     return text
+
+
+def silent_tiers(outcomes: Outcomes) -> list[int]:
+    """The tiers of which no request at all was answered: nothing is known of what they get right."""
+    return [int(j) for j in np.flatnonzero(~outcomes.answered.any(axis=(0, 2)))]

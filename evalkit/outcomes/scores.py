@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from evalkit.errors import Fault
 from evalkit.outcomes.align import item_positions, missing_list, without_row
+from evalkit.outcomes.columns import MOST_USD
 from evalkit.tabular.faults import Faults, listed
 from evalkit.tabular.fields import Fields, normalised
 from evalkit.tabular.fingerprint import Fingerprint, order_of
@@ -26,6 +27,8 @@ __all__ = ["SCORE_SCHEMA", "Scores", "read_scores"]
 Floats = npt.NDArray[np.float64]
 MissingScores = Literal["escalate", "cheapest"]
 
+MOST_SCORE = 1e300
+"""Beyond the largest score another float is needed, for the threshold that nobody reaches."""
 _BY_TIER = "score_"
 _VERIFIER = "verifier_usd_"
 SCORE_SCHEMA = Schema(required=("id",), optional=("score",), prefixes=(_BY_TIER, _VERIFIER))
@@ -86,16 +89,18 @@ def read_scores(
     columns_read = {
         name: fields.numbers(
             name,
-            minimum=0 if probability else None,
-            maximum=1 if probability else None,
+            minimum=0 if probability else -MOST_SCORE,
+            maximum=1 if probability else MOST_SCORE,
             blank=blank,
             nan_is_blank=missing is not None,
-            says="the study declares a probability",
+            says="the study declares a probability" if probability else "a threshold must fit beyond it",
         )
         for name in wanted
     }
     costs = {
-        f"{_VERIFIER}{tier}": fields.numbers(f"{_VERIFIER}{tier}", minimum=0, says="a cost is never negative")
+        f"{_VERIFIER}{tier}": fields.numbers(
+            f"{_VERIFIER}{tier}", minimum=0, maximum=MOST_USD, says="it is the USD of one verification"
+        )
         for tier in tiers
         if fields.has(f"{_VERIFIER}{tier}")
     }

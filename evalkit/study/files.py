@@ -24,7 +24,9 @@ def read_text(path: str | Path) -> str:
     try:
         size = Path(path).stat().st_size
         if size <= MAX_BYTES:
-            raw = Path(path).read_bytes()
+            with Path(path).open("rb") as stream:  # a device tells no size, and may have no end
+                raw = stream.read(MAX_BYTES + 1)
+            size = max(size, len(raw))
     except FileNotFoundError:
         raise InputError(
             Fault("there is no such file", "check the name and the folder it is looked for in", file=file)

@@ -15,7 +15,7 @@ from evalkit.study.fingerprint import study_fingerprint
 from evalkit.study.models import LabelsKind, MissingOutcomes, RoutingStudy
 from evalkit.study.names import SECTIONS, elsewhere
 from evalkit.study.secrets import hide_secrets
-from evalkit.study.sections import read_limits, read_name, read_risk, read_router, read_tiers
+from evalkit.study.sections import MOST_LOSS_USD, read_limits, read_name, read_risk, read_router, read_tiers
 from evalkit.study.sources import Folder, read_file, read_source
 from evalkit.study.strict_yaml import load_yaml
 from evalkit.study.thresholds import parse_thresholds, threshold_problems
@@ -73,7 +73,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
     pass_at = top.number("pass_at", high=1)
     if pass_at == 0:
         top.fault("pass_at", "is 0, at which every reply passes", "write a score above 0, at most 1")
-    contract_failure_cost = top.number("contract_failure_cost")
+    contract_failure_cost = top.number("contract_failure_cost", high=MOST_LOSS_USD)
     confidence = top.number("confidence", low=0.5, high=1)
     if confidence == 1:
         top.fault("confidence", "is 1, which no data can reach", "write a number below 1, such as 0.95")

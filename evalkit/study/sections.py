@@ -38,6 +38,10 @@ class Read(NamedTuple, Generic[T]):
 
 
 MAX_TIERS = 100
+MOST_USD = 1_000_000
+"""No request costs more (outcomes are read with the same limit)."""
+MOST_LOSS_USD = 1_000_000_000_000
+"""Above it the costs beside a loss are lost to rounding."""
 _RESERVED = {"unsolvable"}
 _KINDS = ("rules", "classifier", "semantic", "python")
 _ROUTER_FIX = "write a router section: scores, higher_means, trained_on and cost_usd, or decisions and cost_usd"
@@ -97,7 +101,7 @@ def read_tiers(top: Section) -> tuple[Tier, ...]:
 def _tier(section: Section) -> Tier | None:
     name = section.text("name", missing="write name: and the tier's name")
     model = section.text("model")
-    cost = section.decimal("cost_usd")
+    cost = section.decimal("cost_usd", high=MOST_USD)
     params = read_params(section)
     if name is None:
         return None
@@ -177,7 +181,9 @@ def read_router(top: Section, base: Folder) -> Read[Router] | None:
                 section.fault(key, "means nothing for decisions", "delete it")
         if policy == "both":
             section.fault("policy", "is both, and decisions come from one policy", "write direct or cascade")
-    cost = section.decimal("cost_usd", missing="write the USD a request costs to route; write 0 if it is free")
+    cost = section.decimal(
+        "cost_usd", high=MOST_USD, missing="write the USD a request costs to route; write 0 if it is free"
+    )
     seconds = section.number("seconds")
     missing_scores = section.choice("missing_scores", ("escalate", "cheapest"))
     probability = section.flag("probability")
@@ -253,7 +259,9 @@ def read_risk(top: Section) -> dict[str, Read[Risk]]:
 
 def _risk(section: Section) -> Risk | None:
     loss = section.number(
-        "under_route_loss", missing="write the USD that one under-routed request of the class loses"
+        "under_route_loss",
+        high=MOST_LOSS_USD,
+        missing="write the USD that one under-routed request of the class loses",
     )
     limit = section.number("max_under_route", high=1)
     gate_on = section.choice("gate_on", ("bound", "estimate"))

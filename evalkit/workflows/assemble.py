@@ -164,12 +164,24 @@ def settings_of(study: RoutingStudy, policy: str, delta: float | None) -> Settin
 
 
 def refuse_small_estimates(study: RoutingStudy, data: RoutingData) -> None:
-    """A class judged on the estimate needs at least 1 / limit needs; raises InputError for those with fewer."""
+    """A class judged on the estimate needs at least 1 / limit needs (conversations, where items share them) that
+    stand for traffic; raises InputError for those with fewer. No number is enough for a limit of 0."""
     faults = []
     for r, (name, rule) in enumerate(study.risk.items()):
-        if rule.gate_on != "estimate" or not rule.max_under_route:
+        if rule.gate_on != "estimate" or rule.max_under_route is None:
             continue
-        have = int((data.needs & (data.risk == r)).sum())
+        if rule.max_under_route == 0:
+            faults.append(
+                Fault(
+                    "a limit of 0 judged on the estimate is kept by one item without a failure",
+                    "write a limit above 0, or gate it on the bound",
+                    file=str(study.path),
+                    field=f"risk.{name}.gate_on",
+                )
+            )
+            continue
+        chosen = data.needs & (data.risk == r) & (data.weight > 0)
+        have = int(chosen.sum()) if data.group is None else len(np.unique(data.group[chosen]))
         if have < 1 / rule.max_under_route:
             least = int(np.ceil(1 / rule.max_under_route - 1e-9))
             faults.append(

@@ -40,6 +40,13 @@ def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[s
         out.append(
             "The record of looks beside the labels could not be written, so later looks will not be counted."
         )
+    if study.limits.min_pass_rate is None:
+        out.append("No limit on the pass rate is set: no gate judges what the tiers got right, only the labels.")
+    if study.router.decisions is not None and study.router.trained_on is None:
+        out.append(
+            "The study does not say what the judged policy was made from (router.trained_on): if from these "
+            "items, its certificate is void."
+        )
     if study.router.trained_on == "cross_fitted":
         out.append(
             "Approximate: cross-fitted. The scores come from fold models, so the bounds are not certificates."

@@ -14,6 +14,7 @@ from evalkit.tabular.faults import listed
 from evalkit.tabular.names import did_you_mean, nfc, quoted
 from evalkit.tabular.write import check_table_suffix, write_table
 from evalkit.workflows.labels import names_in, pairs_in, show
+from evalkit.workflows.run_files import refuse_to_overwrite
 
 __all__ = ["MEASURES", "TEXTS", "run_long", "run_matrix", "run_wide"]
 
@@ -73,7 +74,7 @@ def run_wide(
         keep=_kept(keep),
         exclude=None if exclude is None else Exclude(*exclude),
     )
-    _writable(out, labels_out)
+    _writable(out, labels_out, [*files, None if exclude is None else exclude[0]])
     _finish(import_wide(files, columns, encoding=encoding, records=records), out, labels_out, quiet)
 
 
@@ -97,7 +98,7 @@ def run_matrix(
     if models is not None:
         chosen = {name: name for name in names_in("--models", models)}
     keys = MatrixKeys(ok, _measures(measures), _texts(texts), chosen, items_outer)
-    _writable(out, None)
+    _writable(out, None, [file])
     _finish(import_matrix(file, keys, encoding=encoding), out, None, quiet)
 
 
@@ -127,15 +128,16 @@ def run_long(
         tiers=pairs_in("--tier", tiers) if tiers else {},
         sample=sample,
     )
-    _writable(out, None)
+    _writable(out, None, [file])
     _finish(import_long(file, columns, encoding=encoding, records=records), out, None, quiet)
 
 
-def _writable(out: Path, labels_out: Path | None) -> None:
+def _writable(out: Path, labels_out: Path | None, sources: Sequence[Path | None]) -> None:
     """Refuse a name that cannot be written before anything is read."""
     check_table_suffix(out)
     if labels_out is not None:
         check_table_suffix(labels_out)
+    refuse_to_overwrite(sources, [out] if labels_out is None else [out, labels_out])
 
 
 def _measures(options: Mapping[str, str | None]) -> list[Measure]:

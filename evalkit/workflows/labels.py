@@ -18,6 +18,7 @@ from evalkit.outcomes.derive import derived_columns
 from evalkit.outcomes.read import read_outcomes
 from evalkit.tabular.names import nfc, quoted
 from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
+from evalkit.workflows.run_files import refuse_to_overwrite
 
 __all__ = ["check_labels", "derive_labels", "names_in", "pairs_in", "show"]
 
@@ -88,6 +89,8 @@ def check_labels(
         encoding=encoding,
         drop_identical=drop_identical,
     )
+    if json_file is not None:
+        refuse_to_overwrite([study, None if file.startswith("hf://") else Path(file)], [json_file])
     summary = summarise(labels)
     if json_file is not None:
         write_atomic(json_file, json.dumps(summary.as_json(), ensure_ascii=False, indent=2) + "\n")
@@ -110,6 +113,7 @@ def derive_labels(
     """Read outcomes (and items), derive required tiers, write them. Raises `InputError` with all faults."""
     names = names_in("--tiers", tiers, least=2)
     check_table_suffix(out)
+    refuse_to_overwrite([outcomes, labels], [out])
     if missing not in {"error", "unanswered"}:
         raise InputError(
             Fault(f"{quoted(missing)} is neither error nor unanswered", "write one of them", field="--missing")

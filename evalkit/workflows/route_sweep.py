@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from evalkit.errors import Fault, InputError
 from evalkit.labels.labelset import LabelSet
 from evalkit.labels.read import read_labels
 from evalkit.outcomes.decisions import Decisions, read_decisions
-from evalkit.outcomes.rates import nothing_scored
+from evalkit.outcomes.rates import nothing_scored, silent_tiers
 from evalkit.outcomes.read import read_outcomes
 from evalkit.outcomes.scores import Scores, read_scores
 from evalkit.outcomes.table import Outcomes
@@ -27,7 +28,7 @@ from evalkit.workflows.pricing import Priced, price_outcomes
 from evalkit.workflows.provenance import dependency_versions, utc_now
 from evalkit.workflows.result import result_document
 
-__all__ = ["Inputs", "RouteSweep", "read_inputs", "route_sweep"]
+__all__ = ["Inputs", "RouteSweep", "looks_record", "read_inputs", "route_sweep"]
 
 
 @dataclass(frozen=True)
@@ -179,20 +180,32 @@ def _rank(result: RoutingResult) -> tuple[int, float]:
 
 
 def _not_measured(result: RoutingResult, inputs: Inputs) -> RoutingResult:
-    """Where no outcome at all was answered, say so first: nothing was measured."""
-    sentence = None if inputs.outcomes is None else nothing_scored(inputs.outcomes)
-    if sentence is None:
+    """Where no outcome was answered, or none of a tier that requests end at, say so first: it was not measured."""
+    if inputs.outcomes is None:
         return result
+    sentence, what = nothing_scored(inputs.outcomes), "nothing was measured"
+    if sentence is None:
+        silent = [j for j in silent_tiers(inputs.outcomes) if (result.tier == j).any()]
+        if not silent or result.verdict.decision.value != "approve":
+            return result
+        names = ", ".join(inputs.study.tier_names[j] for j in silent)
+        sentence = f"No request to {names} was answered, so nothing is known of what is to stay there"
+        what = "a tier was not measured"
     from evalkit.gates import Decision, Verdict
 
     verdict = Verdict(
         Decision.INSUFFICIENT_EVIDENCE,
         (sentence, *result.verdict.reasons),
         result.verdict.uncertified,
-        "Insufficient evidence: nothing was measured",
+        f"Insufficient evidence: {what}",
         "Put the cause of the errors right and collect the outcomes again",
     )
     return replace(result, verdict=verdict, selected=None)
+
+
+def looks_record(study: RoutingStudy) -> Path:
+    """The record of looks at the study's labels: beside the file, for a dataset of the hub beside the study."""
+    return looks_path(study.labels.path if study.labels.path is not None else study.path)
 
 
 def _look(inputs: Inputs, now: str) -> Look:
@@ -203,8 +216,7 @@ def _look(inputs: Inputs, now: str) -> Look:
             parts[name] = part.fingerprint
     if inputs.priced is not None and inputs.priced.card_hash is not None:
         parts["prices"] = inputs.priced.card_hash
-    beside = study.labels.path if study.labels.path is not None else study.path
-    return take_look(looks_path(beside), parts, declared=study.looks, delta=1.0 - study.confidence, now=now)
+    return take_look(looks_record(study), parts, declared=study.looks, delta=1.0 - study.confidence, now=now)
 
 
 def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from evalkit.errors import Fault, InputError, visible
 from evalkit.study import override, read_study
 from evalkit.study.bundled import bundled_path
 from evalkit.study.models import RoutingStudy
-from evalkit.workflows.route_sweep import Inputs, RouteSweep, read_inputs, route_sweep
-from evalkit.workflows.run_files import report_folder, write_files
+from evalkit.workflows.route_sweep import Inputs, RouteSweep, looks_record, read_inputs, route_sweep
+from evalkit.workflows.run_files import refuse_to_overwrite, report_folder, write_files
 from evalkit.workflows.target import target_escalation_text
 
 __all__ = ["Options", "run"]
@@ -42,6 +42,7 @@ def run(options: Options) -> int:
         return 0
     for note in inputs.notices:
         print(f"note: {visible(note, 600)}", file=sys.stderr)
+    refuse_to_overwrite(_read_files(study), _files(options, study))  # before a look is booked
     judged = route_sweep(inputs)
     written = _write(options, inputs, judged)
     _print(options, judged, written)
@@ -55,6 +56,21 @@ def _study(options: Options) -> RoutingStudy:
     if options.thresholds or options.seed is not None:
         study = override(study, threshold=list(options.thresholds) or None, seed=options.seed)
     return study
+
+
+def _files(options: Options, study: RoutingStudy) -> list[Path]:
+    """Every file that the run writes: report, result and items first."""
+    folder = options.out if options.out is not None else report_folder(study.name)
+    asked = [options.json_file, options.junit, options.markdown]
+    names = ("report.html", "result.json", "items.jsonl.gz")
+    return [*(folder / name for name in names), *(path for path in asked if path is not None)]
+
+
+def _read_files(study: RoutingStudy) -> list[Path | None]:
+    """Every file that the run reads, the record of looks included."""
+    sources = (study.labels, study.outcomes, study.router.scores, study.router.decisions)
+    tables = [source.path for source in sources if source is not None]
+    return [study.path, looks_record(study), study.prices, study.rubric, *tables]
 
 
 def _rate(option: str, text: str) -> float:
@@ -73,12 +89,12 @@ def _write(options: Options, inputs: Inputs, judged: RouteSweep) -> dict[str, Pa
     """Render everything, then write each file whole; nothing is written before all of it is rendered."""
     from evalkit.reporting import dump_json, render_html, render_junit, render_markdown
 
-    folder = options.out if options.out is not None else report_folder(inputs.study.name)
+    report, result, items = _files(options, inputs.study)[:3]
     document = judged.document
     files: dict[Path, bytes] = {
-        folder / "report.html": render_html(document).encode("utf-8"),
-        folder / "result.json": dump_json(document),
-        folder / "items.jsonl.gz": judged.items_gz,
+        report: render_html(document).encode("utf-8"),
+        result: dump_json(document),
+        items: judged.items_gz,
     }
     if options.json_file is not None:
         files[options.json_file] = dump_json(document)
@@ -87,18 +103,23 @@ def _write(options: Options, inputs: Inputs, judged: RouteSweep) -> dict[str, Pa
     if options.markdown is not None:
         files[options.markdown] = render_markdown(document).encode("utf-8")
     write_files(files)
-    return {"report": folder / "report.html", "result": folder / "result.json", "items": folder / "items.jsonl.gz"}
+    return {"report": report, "result": result, "items": items}
 
 
 def _print(options: Options, judged: RouteSweep, written: dict[str, Path]) -> None:
     from evalkit.reporting import render_terminal
 
-    verdict = judged.document["verdict"]
+    verdict, looks = judged.document["verdict"], judged.document["looks"]
+    if not looks["recorded"]:
+        what = "this look at the labels could not be recorded beside them, so later looks will count too few"
+        print(f"note: {what}", file=sys.stderr)
     if options.quiet:
         print(visible(verdict["headline"], 300))
         return
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, soft_wrap=False, legacy_windows=False)
-    render_terminal(judged.document, console)
+    with console.capture() as printed:  # printed as plain text below: rich makes a lost reader exit code 1
+        render_terminal(judged.document, console)
+    print(printed.get(), end="")
     print(f"report: {visible(written['report'], 400)}")
