@@ -1,4 +1,5 @@
-"""Random small studies for hypothesis, and the same study as the arrays that the code under test takes."""
+"""Random small studies for hypothesis, the same study as the arrays that the code under test takes, and a study of
+any size with a router that is worth its money."""
 
 from __future__ import annotations
 
@@ -129,3 +130,35 @@ def settings_of(study: Study, **other: object) -> Settings:
         "contract_failure_cost_usd": study.contract_usd,
     }
     return Settings(**(values | other))  # type: ignore[arg-type]
+
+
+def helpful(n: int = 2000, seed: int = 1, tiers: int = 2, **other: object) -> tuple[RoutingData, Settings]:
+    """A router that is worth its money: demands of needs lie high, cheap passes what is not a need, and every
+    limit has room. Two classes; approved as it stands."""
+    rng = np.random.default_rng(seed)
+    need = np.where(rng.random(n) < 0.4, rng.integers(1, tiers, n) if tiers > 2 else 1, 0)
+    demand = rng.normal(1.3 * need, 0.5)
+    tier = np.arange(tiers)
+    passed = np.where(tier[None, :] >= need[:, None], rng.random((n, tiers)) < 0.97, rng.random((n, tiers)) < 0.2)
+    names = ("cheap", "strong") if tiers == 2 else ("cheap", "mid", "strong")
+    data = RoutingData(
+        tiers=names,
+        risk_classes=("low", "critical"),
+        required=need.astype(np.int8),
+        risk=(rng.random(n) < 0.5).astype(np.int16),
+        weight=np.ones(n),
+        demand=demand,
+        tier_cost_usd=np.array([0.001, 0.006, 0.02][:: 2 if tiers == 2 else 1])
+        * rng.uniform(0.5, 1.5, (n, tiers)),
+        passed=passed.astype(np.float64),
+        answered=np.ones((n, tiers)),
+        contract_failed=np.zeros((n, tiers)),
+        task_s=rng.uniform(0.5, 2.0, (n, tiers, 1)),
+        replied=np.ones((n, tiers, 1), dtype=bool),
+        category=rng.integers(0, 4, n).astype(np.int32),
+        direction=rng.random(n) < 0.4 if tiers > 2 else None,
+    )
+    classes = (ClassLimit(0.05, 0.15, weight=0.05), ClassLimit(0.5, 0.08, weight=0.5))
+    limits = Limits(min_pass_rate=0.8, max_cost_per_request_usd=0.018, p95_task_s=8.0, max_escalation=0.9)
+    chosen = Settings(classes=classes, limits=limits, router_cost_usd=1e-4, router_s=0.02)
+    return replace(data, **other), chosen  # type: ignore[arg-type]

@@ -14,9 +14,8 @@ import pytest
 import routing_oracle as oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from routing_cases import arrays, settings_of, studies
+from routing_cases import arrays, helpful, settings_of, studies
 from routing_oracle import Study
-from test_analysis import helpful
 from test_points import same
 
 from evalkit.routing.baselines import baselines_of, category_tiers, oracle_tiers, point_of_tiers

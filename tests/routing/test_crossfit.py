@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from routing_cases import helpful
 from scipy import stats
-from test_analysis import helpful
 
 from evalkit.routing.analysis import analyse
 from evalkit.routing.crossfit import cross_fitted_tiers, matched_threshold, routing_loss_upper_usd

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from routing_cases import helpful
 from scipy import stats
-from test_analysis import helpful
 
 from evalkit.gates import StopRule
 from evalkit.routing.data import RoutingData, Settings
