@@ -28,9 +28,13 @@ OPTIONS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests; each test opens its own context."""
+    """One browser for a file of tests; each test opens its own context.
+
+    Not for the session: Playwright keeps an event loop running in this thread until it stops, and other tests
+    start loops of their own.
+    """
     if not CHROMIUM.is_file():
         reason = f"needs Chromium at {CHROMIUM} (EVALKIT_CHROMIUM names another place)"
         if os.environ.get("CI", "").lower() in {"1", "true"}:
