@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import fcntl
 import hashlib
 import importlib.metadata
 import json
 import os
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from evalkit.errors import Fault, Incomplete, InputError, visible
+from evalkit.errors import Incomplete, InputError, visible
+from evalkit.providers.local_server import LocalModel, start_server
 from evalkit.providers.prompt import load_prompt
+from evalkit.providers.recordings import append, latest_replies, lock, read_recording
 
 HERE = Path(__file__).resolve().parent
 CALL_LIMIT_S = 240.0
@@ -35,30 +34,20 @@ CONTEXT_TOKENS = 2048
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A model of the study: `name` is what study, prices and outcomes call it; `file` is its GGUF file."""
-
-    name: str
-    file: str
-    sha256: str
-    origin: str
-
-
 MODELS = {
-    "cheap": Model(
+    "cheap": LocalModel(
         "local/smollm2-135m-instruct-q4_1",
         "smollm2-135m-instruct-q4_1.gguf",
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         "HuggingFaceTB/SmolLM2-135M-Instruct, quantised to Q4_1",
     ),
-    "mid": Model(
+    "mid": LocalModel(
         "local/qwen2.5-coder-0.5b-instruct-q4_k_m",
         "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
         "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         "Qwen/Qwen2.5-Coder-0.5B-Instruct, quantised to Q4_K_M",
     ),
-    "top": Model(
+    "top": LocalModel(
         "local/qwen2.5-coder-1.5b-instruct-q4_k_m",
         "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
@@ -89,7 +78,7 @@ def messages_for(item: Row, system: str) -> list[dict[str, str]]:
     return [{"role": "system", "content": system}, {"role": "user", "content": item["prompt"]}]
 
 
-def call_key(model: Model, item: Row, system: str) -> str:
+def call_key(model: LocalModel, item: Row, system: str) -> str:
     """A digest of all that decides the reply: weights, messages and parameters."""
     sent = {
         "model_sha256": model.sha256,
@@ -98,56 +87,6 @@ def call_key(model: Model, item: Row, system: str) -> str:
     }
     text = json.dumps(sent, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def read_recording(path: Path, *, repair: bool = False) -> list[Row]:
-    """The lines of a recording. A torn last line (a killed run) is left out, and with `repair` cut off the file.
-
-    Raises `InputError` where a line in the middle is damaged.
-    """
-    if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if repair and len(whole) < len(data):
-        with path.open("r+b") as file:
-            file.truncate(len(whole))
-    lines, faults = [], []
-    for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
-        try:
-            lines.append(json.loads(line))
-        except ValueError:
-            fix = "restore the file from version control; only the last line of a killed run may be cut"
-            faults.append(Fault("is not JSON", fix, file=path.name, line=number))
-    if faults:
-        raise InputError(faults)
-    return lines
-
-
-def latest_replies(lines: Iterable[Row]) -> dict[str, Row]:
-    """The last reply or failure of each key."""
-    return {line["key"]: line for line in lines if line["kind"] == "reply"}
-
-
-def lock(file: BinaryIO) -> None:
-    """Hold `file` for this process; raises `InputError` where another run is writing it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        fix = "wait for the other run, or end it"
-        raise InputError(Fault("another run is recording into it", fix, file=Path(file.name).name)) from None
-
-
-def append(file: BinaryIO, row: Row) -> None:
-    """Append one line and wait until the disk has it."""
-    file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def served_name(model: Model) -> str:
-    """What the server calls `model`."""
-    return model.name.partition("/")[2]
 
 
 def connect(url: str) -> Any:
@@ -213,7 +152,7 @@ async def record(url: str, tier: str, items: list[Row], system: str, path: Path,
             return 0
         append(file, run)
         queue = iter(waiting)
-        alias = served_name(MODELS[tier])
+        alias = MODELS[tier].served_name
         failed = finished = 0
         started = time.monotonic()
 
@@ -235,29 +174,6 @@ async def record(url: str, tier: str, items: list[Row], system: str, path: Path,
             await call(client, alias, messages_for({"prompt": "Say ok."}, system), 4)
             await asyncio.gather(*(work(client) for _ in range(slots)))
         return failed
-
-
-def start_server(model: Model, folder: Path, threads: int, slots: int) -> Any:
-    """A llama.cpp server for `model` on a free loopback port; raises `InputError` for a wrong file."""
-    path = folder / model.file
-    found = None
-    if path.is_file():
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != model.sha256:
-        what = "is not there" if found is None else f"has sha256 {found}"
-        fix = f"put the file of {model.origin} with sha256 {model.sha256} there"
-        raise InputError(Fault(what, fix, file=str(path)))
-    import xllamacpp
-
-    params = xllamacpp.CommonParams()
-    params.model.path = str(path)
-    params.model_alias = {served_name(model)}
-    params.hostnames, params.port = ["127.0.0.1"], 0
-    params.n_ctx, params.n_parallel = CONTEXT_TOKENS * slots, slots
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-    params.cache_prompt, params.ui, params.verbosity = False, False, 1
-    return xllamacpp.Server(params)
 
 
 def run_header(tier: str, system: str, threads: int, slots: int) -> Row:
@@ -302,7 +218,13 @@ def main(argv: list[str] | None = None) -> int:
         items = read_items()
         failed = 0
         for tier in tiers:
-            server = start_server(MODELS[tier], options.models, options.threads, options.slots)
+            server = start_server(
+                MODELS[tier],
+                options.models,
+                threads=options.threads,
+                slots=options.slots,
+                context_tokens=CONTEXT_TOKENS,
+            )
             path = HERE / "recordings" / f"{tier}.jsonl"
             run = run_header(tier, system, options.threads, options.slots)
             failed += asyncio.run(record(server.listening_address, tier, items, system, path, options.slots, run))

@@ -7,7 +7,7 @@ started on a loopback port. Every run of an arm (one to three calls) is appended
 disk before its worker takes the next one, and a run whose key is there already is not made again, so the same
 command resumes. A failed run is recorded as a failure and tried again by the next command. Nothing is graded here.
 
-A pilot: `--tasks pilot.jsonl --out pilot-recording.jsonl --seeds 1`.
+For a pilot name other tasks, another recording and one seed: `--tasks FILE --out FILE --seeds 1`.
 """
 
 from __future__ import annotations

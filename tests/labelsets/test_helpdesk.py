@@ -202,7 +202,7 @@ def test_recordings_are_of_these_items_and_models(scripts: Scripts, helpdesk: Pa
         }
         assert all(reply["run"] in runs for reply in replies.values())
         for reply in replies.values():
-            assert reply["served_model"] == record.served_name(model)
+            assert reply["served_model"] == model.served_name
             assert 0 < reply["usage"]["completion_tokens"] <= reply["max_tokens"]
             assert reply["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
     assert size < 1_500_000

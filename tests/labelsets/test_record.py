@@ -152,7 +152,7 @@ def test_a_truncated_reply_is_not_graded(scripts: dict[str, ModuleType], server:
 
 def run(scripts: dict[str, ModuleType], server: Server, path: Path, items: list[Row], alias: str = "good") -> int:
     record = scripts["record"]
-    model = record.Model(f"local/{alias}", "x.gguf", "0" * 64, "nowhere")
+    model = record.LocalModel(f"local/{alias}", "x.gguf", "0" * 64, "nowhere")
     record.MODELS["test"] = model
     try:
         head = {"kind": "run", "run": "r", "tier": "test"}
@@ -227,8 +227,8 @@ def test_a_wrong_weights_file_is_named(scripts: dict[str, ModuleType], tmp_path:
     record = scripts["record"]
     model = record.MODELS["cheap"]
     with pytest.raises(InputError, match="is not there") as raised:
-        record.start_server(model, tmp_path, 1, 1)
+        record.start_server(model, tmp_path, threads=1, slots=1, context_tokens=256)
     assert model.sha256 in str(raised.value)
     (tmp_path / model.file).write_bytes(b"GGUF")
     with pytest.raises(InputError, match="has sha256"):
-        record.start_server(model, tmp_path, 1, 1)
+        record.start_server(model, tmp_path, threads=1, slots=1, context_tokens=256)
