@@ -38,6 +38,7 @@ class Read(NamedTuple, Generic[T]):
 
 
 MAX_TIERS = 100
+MAX_CLASSES = 100
 MOST_USD = 1_000_000
 """No request costs more (outcomes are read with the same limit)."""
 MOST_LOSS_USD = 1_000_000_000_000
@@ -238,6 +239,13 @@ def read_risk(top: Section) -> dict[str, Read[Risk]]:
         return {}
     if not isinstance(node, nodes.Mapping) or not node.entries:
         top.fault("risk", f"is {shown(node)} without classes", f"write a line for each class, such as low: {like}")
+        return {}
+    if len(node.entries) > MAX_CLASSES:
+        top.fault(
+            "risk",
+            f"has {len(node.entries):,} classes",
+            f"write at most {MAX_CLASSES}; each needs its own evidence",
+        )
         return {}
     classes: dict[str, Read[Risk]] = {}
     for name, entry in node.entries.items():

@@ -172,3 +172,14 @@ def test_an_input_error_that_cannot_be_printed_is_no_verdict(tmp_path: Path) -> 
 def test_a_study_without_an_end_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["route-sweep", "/dev/zero"]) == 2
     assert "at most 4,000,000 are read" in capsys.readouterr().err
+
+
+def test_more_risk_classes_than_anybody_could_certify_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = "".join(f"  c{i}: {{under_route_loss: 0.001}}\n" for i in range(99))
+    write(tmp_path, study={"limits:": f"{many}limits:"})
+    before = files(tmp_path)
+    assert sweep(tmp_path) == 2
+    assert "field risk: has 101 classes" in capsys.readouterr().err
+    assert files(tmp_path) == before
