@@ -57,7 +57,7 @@ docs: .venv/.dev
 	$(PY) docs/cli_reference.py --check
 
 bench: .venv/.run
-	$(PY) benchmarks/sweep.py
+	$(PY) benchmarks/sweep.py --large
 	$(PY) benchmarks/false_approval.py
 
 clean:

@@ -7,7 +7,7 @@ the last one, truly gains 5 points. Costs are heavy-tailed (lognormal), and a po
 so that every "worth it" and every "not worth it" is wrong; the smallest worthwhile gain is 5 points, so that a
 plateau before a step that gains them is wrong. Beside each rate stands what the t interval alone would have said.
 Further settings put every arm's true pass rate or risk failures on the wrong side of its limit, where every
-approval is wrong. A study counts once, whatever the number of its wrong steps. Each rate may be at most delta, 5 %,
+approval is wrong. A study counts once, however many of its steps are wrong. Each rate may be at most delta (5 %)
 plus three Monte Carlo standard errors; otherwise the exit code is 1.
 """
 

@@ -129,7 +129,7 @@ def seconds(work: Callable[[], object]) -> float:
 def agree(rows: Inputs, found: Curves, thresholds: Sequence[float]) -> None:
     """The sweep's figures at some thresholds are those of the loop."""
     for t, (under, escalated, cost) in zip(thresholds, loop(rows, thresholds), strict=True):
-        at = int(np.searchsorted(-found.sweep.levels, -t, side="right")) - 1  # the last candidate at or above t
+        at = max(0, int(np.searchsorted(-found.sweep.levels, -t, side="right")) - 1)  # the last at or above t
         assert found.under_routed[:, at].tolist() == under
         assert found.escalated[at] == escalated
         assert abs(found.cost_usd[at] - cost) <= 1e-9 * cost

@@ -172,7 +172,7 @@ class TestNeverApproved:
         assert result.shown.pass_rate is None
         assert result.shown.pass_rate_lower == 0.0
         assert result.shown.pass_rate_upper == 1.0
-        assert gate(result, "pass_rate").status is Status.VIOLATED  # whatever the threshold
+        assert gate(result, "pass_rate").status is Status.INSUFFICIENT  # silence is no wrong answer
         assert result.shown.p95_task is not None
         assert result.shown.p95_task.value is None
         assert result.shown.p95_task.unanswered == 2000
