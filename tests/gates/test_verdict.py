@@ -120,7 +120,7 @@ def test_the_next_step_counts_the_labels_that_are_missing() -> None:
     verdict = decide([gate(Status.INSUFFICIENT, missing=1234)], [], uncertified=(), has_selection=True)
     assert "1,234 more needs" in verdict.next_step
     verdict = decide([gate(Status.INSUFFICIENT)], [], uncertified=(), has_selection=True)
-    assert "more" in verdict.next_step
+    assert "Under-routing, insufficient" in verdict.next_step
     assert "Under-routing, violated" in (
         decide([gate(Status.VIOLATED)], [], uncertified=(), has_selection=True).next_step
     )

@@ -64,7 +64,9 @@ class TestApproval:
         data, chosen = helpful(4000)
         result = analyse(data, replace(chosen, certifiable=certifiable))
         classes = [gate(result, "under_route:low"), gate(result, "under_route:critical")]
-        assert {g.status for g in classes} == {Status.CERTIFIED if certifiable else Status.ESTIMATE}
+        # The costliest class may not rest on an approximate bound.
+        expected = [Status.CERTIFIED] * 2 if certifiable else [Status.ESTIMATE, Status.INSUFFICIENT]
+        assert [g.status for g in classes] == expected
         assert result.verdict.uncertified == (() if certifiable else ("low", "critical"))
         if not certifiable:
             assert all("NOT CERTIFIED (approximate: cross-fitted)" in g.message for g in classes)
@@ -259,7 +261,7 @@ class TestFixedThresholds:
 
     def test_a_spent_look_and_cross_fitted_scores(self) -> None:
         assert self.status(0, delta=None).status is Status.INSUFFICIENT
-        assert self.status(0, certifiable=False).status is Status.ESTIMATE
+        assert self.status(0, certifiable=False).status is Status.INSUFFICIENT
 
 
 class TestGateOnEstimate:
