@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["HIDDEN", "EvalkitError", "Fault", "Incomplete", "InputError", "redact", "visible"]
+__all__ = ["HIDDEN", "EvalkitError", "Fault", "Incomplete", "InputError", "redact", "remember_secret", "visible"]
 
 
 HIDDEN = "[hidden]"
@@ -60,12 +60,28 @@ _SECRET_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
+_REMEMBERED: set[str] = set()
+_SHORTEST_SECRET = 8
+
+
+def remember_secret(value: str) -> None:
+    """Hide this very value from now on, whatever it looks like: a key that the study or the environment gave.
+
+    Values shorter than 8 characters are not remembered: they would hide ordinary words.
+    """
+    if len(value) >= _SHORTEST_SECRET:
+        _REMEMBERED.add(value)
+
+
 def redact(text: str) -> str:
-    """`text` with everything that looks like a key, password or access token replaced by `[hidden]`.
+    """`text` with everything that looks like a key, password or access token replaced by `[hidden]`, and every
+    value given to `remember_secret`.
 
     Comes before any shortening, so that no half of a key is left. The rest stays readable: host names, model
     names, and counts such as `max_tokens: 256`.
     """
+    for secret in sorted(_REMEMBERED, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
     for shape, kept in _SECRET_SHAPES:
         text = shape.sub(kept, text)
     return text

@@ -29,3 +29,9 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("needs the reference data folder beside the checkout, which is not here")
     return SHARED
+
+
+@pytest.fixture(autouse=True)
+def _no_remembered_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test's study gave as a secret must not hide text of another."""
+    monkeypatch.setattr("evalkit.errors._REMEMBERED", set())

@@ -46,8 +46,8 @@ def decide(
     """
     rejecting = [g.message for g in gates if g.status in _REJECTING]
     rejecting += [r.detail for r in stop_rules if r.applies and r.triggered and r.on_trigger == "reject"]
-    opened = [g.message for g in gates if g.status in _OPEN]
-    opened += [r.detail for r in stop_rules if r.applies and r.triggered and r.on_trigger != "reject"]
+    doubts = [r.detail for r in stop_rules if r.applies and r.triggered and r.on_trigger != "reject"]
+    opened = doubts + [g.message for g in gates if g.status in _OPEN]
     opened += [r.detail for r in stop_rules if r.applies and r.triggered is None]
     names = tuple(uncertified)
     if rejecting:
@@ -58,10 +58,15 @@ def decide(
         opened.append("No operating point could be selected")
     if opened:
         return Verdict(
-            Decision.INSUFFICIENT_EVIDENCE, tuple(opened), names, "Insufficient evidence", _after_open(gates)
+            Decision.INSUFFICIENT_EVIDENCE,
+            tuple(opened),
+            names,
+            "Insufficient evidence",
+            _after_open(gates, doubts),
         )
     certified = sum(g.status is Status.CERTIFIED for g in gates)
-    reasons = [f"All {len(gates)} gates hold: {certified} certified, {len(gates) - certified} on the estimate"]
+    every = f"All {len(gates)} gates hold" if len(gates) > 1 else "The one gate holds"
+    reasons = [f"{every}: {certified} certified, {len(gates) - certified} on the estimate"]
     reasons += [g.message for g in gates if g.status is not Status.CERTIFIED]
     count = len(names)
     headline = "Approved" if not count else f"Approved with {count} uncertified class{'es' if count > 1 else ''}"
@@ -73,16 +78,22 @@ def decide(
 def _after_reject(gates: Sequence[Gate]) -> str:
     broken = [g.label for g in gates if g.status in _REJECTING]
     if broken:
-        return f"Change the router or the limit of: {', '.join(broken)}; then judge on fresh labels"
+        return f"Change the router (broken: {'; '.join(broken)}), then judge it on fresh labels"
     return "Keep the arm in production; change the router before judging again on fresh labels"
 
 
-def _after_open(gates: Sequence[Gate]) -> str:
-    missing = [(g.missing_n, g) for g in gates if g.status in _OPEN and g.missing_n]
-    if missing:
-        parts = [f"{g.label}: {count:,} more {g.n_is}" for count, g in missing]
-        return "Label more: " + "; ".join(parts)
-    return "See the open gates: more labels alone will not settle them"
+def _after_open(gates: Sequence[Gate], doubts: Sequence[str]) -> str:
+    """What to do first: labels are worth their price only where nothing else stands in the way."""
+    if doubts:
+        return f"Settle this before labelling more. {doubts[0]}"
+    stuck = [g for g in gates if g.status in _OPEN and not g.missing_n]
+    missing = [g for g in gates if g.status in _OPEN and g.missing_n]
+    parts = "; ".join(f"{g.label}: {g.missing_n:,} more {g.n_is}" for g in missing)
+    fresh = "in a fresh sample, or in this one if its looks were declared in advance"
+    if stuck:
+        step = f"More labels will not settle: {'; '.join(g.label for g in stuck)}"
+        return f"{step}. Besides, label at least: {parts}" if missing else step
+    return f"Label at least, {fresh}: {parts}" if missing else "See the reasons: more labels alone settle nothing"
 
 
 def exit_code(decision: Decision) -> int:

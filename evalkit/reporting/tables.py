@@ -352,9 +352,9 @@ def items(result: Result) -> list[dict[str, Any]]:
                 "score": figure(item, "score", numbers.threshold),
                 "loss": figure(item, "loss_usd", numbers.usd),
                 "flags": [text.words(flag) for flag in item.get("flags") or []],
-                "prompt": _block(item.get("prompt"), _PROMPT_SHOWN),
-                "reply": _block(item.get("reply"), _REPLY_SHOWN),
-                "reference": _block(item.get("reference"), 120),
+                "prompt": _block(item, "prompt", _PROMPT_SHOWN),
+                "reply": _block(item, "reply", _REPLY_SHOWN),
+                "reference": _block(item, "reference", 120),
                 "model": text.line(item.get("model") or "", 80),
                 "status": text.words(item.get("status") or ""),
             }
@@ -362,8 +362,11 @@ def items(result: Result) -> list[dict[str, Any]]:
     return rows
 
 
-def _block(value: Any, limit: int) -> text.Block | None:
-    return None if value is None or value == "" else text.block(value, limit)
+def _block(item: Mapping[str, Any], name: str, limit: int) -> text.Block | None:
+    value = item.get(name)
+    if value is None or value == "":
+        return None
+    return text.block(value, limit, full=item.get(f"{name}_characters"))
 
 
 def provenance(result: Result) -> list[tuple[str, list[str], str]]:

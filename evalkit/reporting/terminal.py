@@ -90,8 +90,8 @@ def plain_words(console: Console) -> Callable[..., Text]:
     return words
 
 
-def simple_table(titles: tuple[str, ...], *, right: set[int]) -> Table:
-    """A table without a frame; the columns at the positions `right` stand right."""
+def simple_table(titles: tuple[str | Text, ...], *, right: set[int]) -> Table:
+    """A table without a frame; columns at the positions `right` stand right. Titles of data are `plain_words`."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

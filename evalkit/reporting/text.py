@@ -30,14 +30,17 @@ def line(value: object, limit: int = 200) -> str:
     return visible(redact(str(value)), limit)
 
 
-def block(value: object, limit: int, lines: int = 12) -> Block:
-    """`value` with its line breaks kept, cut after `limit` characters or `lines` lines with its full length."""
+def block(value: object, limit: int, lines: int = 12, full: int | None = None) -> Block:
+    """`value` with its line breaks kept, cut after `limit` characters or `lines` lines with its full length.
+
+    `full`: the length of the text that `value` is the beginning of, where it was cut before.
+    """
     text = redact(str(value)).replace("\r\n", "\n")
     rows = text[:limit].split("\n")
     kept = rows[:lines]
-    whole = len(text) <= limit and len(rows) <= lines
+    whole = len(text) <= limit and len(rows) <= lines and full is None
     shown = "\n".join(visible(row, max(len(row), 1)) for row in kept)
-    return Block(shown, "" if whole else f"… cut here; {len(text):,} characters in all", language(shown))
+    return Block(shown, "" if whole else f"… cut here; {full or len(text):,} characters in all", language(shown))
 
 
 def language(text: str) -> str | None:

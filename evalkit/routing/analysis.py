@@ -148,6 +148,9 @@ def analyse(
     )
     uncertified = _uncertified(data, settings, gates)
     verdict = decide(gates, rules, uncertified=uncertified, has_selection=fixed or selection.selected is not None)
+    if settings.delta is None:
+        spent = "Label a fresh sample and judge that one: these labels were looked at more often than was declared"
+        verdict = replace(verdict, next_step=spent)
     approved = verdict.decision.value == "approve"
     return RoutingResult(
         policy="decisions" if decisions is not None else settings.policy,

@@ -47,6 +47,8 @@ class Shares:
     """Observed shares at every candidate of a sweep (candidate order), None where the data are missing.
 
     failing: requests whose final reply does not pass; escalated; slow: later than the p95 limit, or unanswered.
+    failed and late leave out what was not answered or has no time: a missing answer can withhold a certificate,
+    but it proves no broken limit.
     under (classes, m + 1): share of each class's units that are under-routed.
     """
 
@@ -54,6 +56,8 @@ class Shares:
     escalated: Floats
     slow: Floats | None
     under: Floats
+    failed: Floats | None
+    late: Floats | None
 
 
 @dataclass(frozen=True)
@@ -109,17 +113,20 @@ def request_n(data: RoutingData) -> float:
     return effective_n(data.weight) / longest
 
 
-def slow_share(measures: ItemMeasures, limit_s: float) -> Floats | None:
+def slow_share(measures: ItemMeasures, limit_s: float, *, seen_only: bool = False) -> Floats | None:
     """(N, K) share of an item's samples that are slower than `limit_s`, unanswered, or of unknown time; 1 where
-    there is no sample.
+    there is no sample. With `seen_only`, the share that was answered and seen to be slower.
 
     None where no time at all is known."""
     task, data = measures.costs.task_s, measures.data
     if task is None or data.replied is None or np.isnan(task).all():
         return None
     sampled = np.ones(task.shape, dtype=bool) if data.sampled is None else data.sampled
-    slow = (~(task <= limit_s) | ~data.replied) & sampled
     count = sampled.sum(axis=2)
+    if seen_only:
+        late = (task > limit_s) & data.replied & sampled
+        return np.asarray(late.sum(axis=2) / np.maximum(count, 1), dtype=np.float64)
+    slow = (~(task <= limit_s) | ~data.replied) & sampled
     return np.where(count > 0, slow.sum(axis=2) / np.maximum(count, 1), 1.0)
 
 
@@ -137,17 +144,24 @@ def shares_along(measures: ItemMeasures, levels: Floats, sweep: Sweep) -> Shares
         return np.clip(total / n, 0.0, 1.0) + 0.0  # no -0.0
 
     failing = None if data.passed is None else share(1.0 - data.passed)
-    slow = None
+    failed = failing
+    if data.passed is not None and data.answered is not None and bool((data.answered < 1).any()):
+        failed = share(data.answered - data.passed)
+    slow = seen_late = None
     if settings.limits.p95_task_s is not None:
         late = slow_share(measures, settings.limits.p95_task_s)
         slow = None if late is None else share(late)
+        known = slow_share(measures, settings.limits.p95_task_s, seen_only=True)
+        seen_late = None if known is None else share(known)
     if equal and data.k == 2:
         escalated = sweep.up() / n
     else:
         up = np.zeros((data.n, data.k))
         up[:, 1:] = 1.0
         escalated = share(up)
-    return Shares(failing, escalated, slow, _under_shares(measures, levels, sweep, equal))
+    return Shares(
+        failing, escalated, slow, _under_shares(measures, levels, sweep, equal), failed=failed, late=seen_late
+    )
 
 
 def _under_shares(measures: ItemMeasures, levels: Floats, sweep: Sweep, equal: bool) -> Floats:

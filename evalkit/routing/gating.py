@@ -102,7 +102,7 @@ def _class_gate(evidence: Evidence, r: int) -> Gate:
         else ("conversations with a need")
     )
     label = f"Under-routing, {name}"
-    gate = _Builder(f"under_route:{name}", label, limit, "max", "share", n_is, settings.confidence)
+    gate = _Builder(f"under_route:{name}", label, limit, "max", "share", n_is, _confidence(evidence))
     confidence = _confidence(evidence)
     if len(unit_level) == 0:
         weightless = (data.needs & (data.risk == r)).any()
@@ -130,6 +130,7 @@ def _class_gate(evidence: Evidence, r: int) -> Gate:
         )
         if tally.rate <= limit + 1e-12:
             return gate.of(Status.ESTIMATE, text, basis="estimate", figures=figures)
+        text = f"{label}: {seen} (limit {_percent(limit)}, judged on the estimate)"
         broken = Status.VIOLATED if evidence.fixed or evidence.feasible else Status.INFEASIBLE
         lower = lower_bound(tally.k, tally.n, confidence) or 0.0
         if evidence.fixed and lower <= limit:
@@ -138,7 +139,16 @@ def _class_gate(evidence: Evidence, r: int) -> Gate:
     if settings.delta is None:
         return gate.of(Status.INSUFFICIENT, f"{label}: {seen}; {_SPENT}", figures=figures)
     if evidence.fixed:
-        return _fixed(gate, label, tally, limit, seen, settings.delta, figures, settings.certifiable)
+        text = f"{label}: {seen} (limit {_percent(limit)})"
+        return _fixed(
+            gate,
+            text,
+            tally,
+            limit,
+            settings.delta,
+            figures,
+            otherwise=None if settings.certifiable else _uncertifiable(evidence, r),
+        )
     if held is None or held.threshold == -np.inf:
         more = missing_n(0, n, limit, settings.delta) if limit > 0 else None
         need = required_n(limit, 0, settings.delta) if limit > 0 else None
@@ -146,10 +156,12 @@ def _class_gate(evidence: Evidence, r: int) -> Gate:
             f"; {need:,} without an error would ({more:,} more)" if more and need else "; no n certifies 0"
         )
         return gate.of(Status.INSUFFICIENT, text, missing_n=more, figures=figures)
-    status = Status.CERTIFIED if settings.certifiable else Status.ESTIMATE
+    status = Status.CERTIFIED if settings.certifiable else _uncertifiable(evidence, r)
     text = f"{label}: {seen} (limit {_percent(limit)})"
     if not settings.certifiable:
         text = f"NOT CERTIFIED (approximate: cross-fitted). {text}"
+        if status is Status.INSUFFICIENT:
+            text += "; the costliest class needs the frozen scores of a router trained on other items"
     return gate.of(status, text, basis="bound", figures=figures)
 
 
@@ -158,24 +170,31 @@ _SPENT = "this look was not declared in advance, so it certifies nothing"
 
 def _fixed(
     gate: _Builder,
-    label: str,
+    text: str,
     tally: _Tally,
     limit: float,
-    seen: str,
     delta: float,
     figures: _Figures,
-    certifiable: bool,
+    *,
+    otherwise: Status | None = None,
+    certain: float | None = None,
+    broken: str = "at least {}",
 ) -> Gate:
-    """A point fixed in advance: tested from both sides at delta."""
+    """A point fixed in advance: tested from both sides at delta.
+
+    `tally` counts all that may count against the limit; `certain` (default: the same) what surely does. `broken`
+    says the bound that breaks the limit.
+    """
     bound = upper_bound(tally.k, tally.n, 1.0 - delta)
-    lower = lower_bound(tally.k, tally.n, 1.0 - delta)
-    text = f"{label}: {seen} (limit {_percent(limit)})"
+    lower = lower_bound(tally.k if certain is None else certain, tally.n, 1.0 - delta)
     if bound is None or lower is None:
-        return gate.of(Status.NOT_STATABLE, f"{label}: no evidence", figures=figures)
+        return gate.of(Status.NOT_STATABLE, f"{gate.label}: no evidence", figures=figures)
     if bound <= limit:
-        return gate.of(Status.CERTIFIED if certifiable else Status.ESTIMATE, text, figures=figures)
+        return gate.of(otherwise or Status.CERTIFIED, text, figures=figures)
     if lower > limit:
-        return gate.of(Status.VIOLATED, f"{text}; at least {_percent(lower)}, so it is broken", figures=figures)
+        return gate.of(
+            Status.VIOLATED, f"{text}; {broken.format(_percent(lower))}, so it is broken", figures=figures
+        )
     more = missing_n(tally.k, tally.n, limit, delta) if limit > 0 else None
     return gate.of(Status.INSUFFICIENT, f"{text}; {_more(more, gate.n_is)}", missing_n=more, figures=figures)
 
@@ -183,7 +202,7 @@ def _fixed(
 def _pass_gate(evidence: Evidence, floor: float) -> Gate:
     settings, shares = evidence.measures.settings, evidence.shares
     label = "Pass rate"
-    gate = _Builder("pass_rate", label, floor, "min", "share", "requests", settings.confidence)
+    gate = _Builder("pass_rate", label, floor, "min", "share", _requests(evidence), _confidence(evidence))
     if shares.failing is None:
         return gate.of(Status.NOT_STATABLE, f"{label}: there are no outcomes")
     n = evidence.certificate.n_requests
@@ -205,11 +224,14 @@ def _pass_gate(evidence: Evidence, floor: float) -> Gate:
     text = f"{label}: {seen} (limit {_percent(floor)})"
     if settings.delta is None:
         return gate.of(Status.INSUFFICIENT, f"{label}: {seen}; {_SPENT}", figures=figures)
+    failed = shares.failing if shares.failed is None else shares.failed
     if evidence.fixed:
-        return _fixed(gate, label, tally, limit, seen, settings.delta, figures, certifiable=True)
+        certain = min(float(failed[place]) * n, n)
+        least = "failures among the answered alone are at least {}"
+        return _fixed(gate, text, tally, limit, settings.delta, figures, certain=certain, broken=least)
     if evidence.certificate.pass_level > -np.inf:
         return gate.of(Status.CERTIFIED, text, figures=figures)
-    best = float(shares.failing.min()) * n
+    best = float(failed.min()) * n
     lower = lower_bound(best, n, 1.0 - settings.delta) or 0.0
     start = float(shares.failing[-1]) * n
     if lower > limit:
@@ -229,12 +251,11 @@ def _pass_gate(evidence: Evidence, floor: float) -> Gate:
 
 def _escalation_gate(evidence: Evidence, limit: float) -> Gate:
     label = "Escalation rate"
-    settings = evidence.measures.settings
-    gate = _Builder("escalation", label, limit, "max", "share", "requests", settings.confidence)
+    gate = _Builder("escalation", label, limit, "max", "share", _requests(evidence), _confidence(evidence))
     return _cost_side(
         evidence,
         gate,
-        label,
+        evidence.shares.escalated,
         evidence.shares.escalated,
         limit,
         evidence.certificate.escalation_level,
@@ -245,7 +266,7 @@ def _escalation_gate(evidence: Evidence, limit: float) -> Gate:
 def _p95_gate(evidence: Evidence, limit_s: float) -> Gate:
     label = "p95 task time"
     settings, shares = evidence.measures.settings, evidence.shares
-    gate = _Builder("p95_task", label, limit_s, "max", "s", "requests", settings.confidence)
+    gate = _Builder("p95_task", label, limit_s, "max", "s", _requests(evidence), _confidence(evidence))
     if shares.slow is None:
         return gate.of(Status.NOT_STATABLE, f"{label}: no task times are known")
     seen, bound_s = _p95_seconds(evidence, _place_at_least(evidence, evidence.certificate.slow_level))
@@ -261,7 +282,8 @@ def _p95_gate(evidence: Evidence, limit_s: float) -> Gate:
         )
     text = f"of requests take longer than {limit_s:g} s or are unanswered"
     level = evidence.certificate.slow_level
-    judged = _cost_side(evidence, gate, label, shares.slow, P95_SLOW_SHARE, level, text)
+    late = shares.slow if shares.late is None else shares.late
+    judged = _cost_side(evidence, gate, shares.slow, late, P95_SLOW_SHARE, level, text)
     return replace(judged, observed=clean(seen), bound=clean(bound_s))
 
 
@@ -285,8 +307,16 @@ def _p95_seconds(evidence: Evidence, place: int) -> tuple[float | None, float | 
 
 
 def _cost_side(
-    evidence: Evidence, gate: _Builder, label: str, share: Floats, limit: float, level: float, what: str
+    evidence: Evidence,
+    gate: _Builder,
+    share: Floats,
+    certain: Floats,
+    limit: float,
+    level: float,
+    what: str,
 ) -> Gate:
+    """A limit of the cost side; `certain` is the part of `share` that surely counts against it."""
+    label = gate.label
     settings = evidence.measures.settings
     n = evidence.certificate.n_requests
     place = _place_at_least(evidence, level)
@@ -304,9 +334,11 @@ def _cost_side(
     if settings.delta is None:
         return gate.of(Status.INSUFFICIENT, f"{label}: {seen}; {_SPENT}", figures=figures)
     if evidence.fixed:
-        return _fixed(gate, label, tally, limit, seen, settings.delta, figures, certifiable=True)
+        text = f"{label}: {seen} (limit {_percent(limit)})"
+        sure = min(float(certain[place]) * n, n)
+        return _fixed(gate, text, tally, limit, settings.delta, figures, certain=sure)
     if level == np.inf:
-        best = float(share.min()) * n
+        best = float(certain.min()) * n
         if (lower_bound(best, n, 1.0 - settings.delta) or 0.0) > limit:
             text = f"{label}: no threshold keeps {_percent(limit)}; the least seen is {_percent(best / n)}"
             return gate.of(Status.VIOLATED, text, figures=figures)
@@ -330,9 +362,8 @@ def _cost_side(
 
 
 def _cost_gate(evidence: Evidence, limit_usd: float) -> Gate:
-    label = "Cost per request"
-    settings, goal = evidence.measures.settings, evidence.goal
-    gate = _Builder("cost_per_request", label, limit_usd, "max", "usd", "requests", settings.confidence)
+    label, goal = "Cost per request", evidence.goal
+    gate = _Builder("cost_per_request", label, limit_usd, "max", "usd", "requests", _confidence(evidence))
     if goal is None:
         return gate.of(Status.NOT_STATABLE, f"{label}: some costs are unknown", basis="estimate")
     mean = goal.cost_usd / evidence.measures.data.n
@@ -414,6 +445,18 @@ class _Builder:
             basis=basis,
             confidence=self.confidence,
         )
+
+
+def _uncertifiable(evidence: Evidence, r: int) -> Status:
+    """What a bound on cross-fitted scores is worth: approximate, which the costliest class may not rest on."""
+    losses = [rule.under_route_loss_usd for rule in evidence.measures.settings.classes]
+    return Status.INSUFFICIENT if losses[r] == max(losses) else Status.ESTIMATE
+
+
+def _requests(evidence: Evidence) -> str:
+    """What the n of a rate of requests counts: uneven weights and long conversations leave fewer."""
+    whole = abs(evidence.certificate.n_requests - evidence.measures.data.n) < 1e-9
+    return "requests" if whole else "effective requests"
 
 
 def _confidence(evidence: Evidence) -> float:

@@ -25,7 +25,7 @@ def user_threshold(demand: float, needs_stronger: bool) -> float:
         return -top if needs_stronger else top
     if demand == math.inf:
         return top if needs_stronger else -top
-    return demand if needs_stronger else math.nextafter(-demand, math.inf)
+    return (demand if needs_stronger else math.nextafter(-demand, math.inf)) + 0.0  # no -0.0
 
 
 def rule_text(needs_stronger: bool, policy: str, tiers: int, per_tier: bool) -> str:

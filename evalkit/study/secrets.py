@@ -5,10 +5,12 @@ What is read later (faults, the study, its fingerprint, every output) never sees
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import replace
 from decimal import Decimal
 
-from evalkit.errors import HIDDEN, Fault, redact
+from evalkit.errors import HIDDEN, Fault, redact, remember_secret
 from evalkit.study.nodes import Document, Entry, Mapping, Node, Refused, Scalar, Sequence, join_path
 
 __all__ = ["hide_secrets", "is_secret_name"]
@@ -31,6 +33,7 @@ _NAMES = (
     "token",
 )
 _TEXT_TOKENS = {"bos_token", "eos_token", "mask_token", "pad_token", "sep_token", "stop_token", "unk_token"}
+_KEY_LIKE = re.compile(r"(?:sk|pk|rk|xai|gsk|glpat|pplx|nvapi)[-_][A-Za-z0-9_-]{12,}")
 _REFERENCES = ("$", "os.environ/", "env:")
 _FIX = "put it into an environment variable and write its name here, as os.environ/NAME; then renew the key"
 
@@ -58,6 +61,11 @@ def hide_secrets(document: Document) -> tuple[Document, tuple[str, ...]]:
             search.note(number, None, "holds what looks like a key or password")
     notices = tuple(str(found) for found in sorted(search.found, key=lambda fault: fault.line or 0))
     return replace(document, root=root, faults=faults, text=""), notices
+
+
+def _variable(reference: str) -> str:
+    """The name of the environment variable that a reference names."""
+    return reference.removeprefix("os.environ/").removeprefix("env:").lstrip("$").strip("{}")
 
 
 class _Search:
@@ -90,8 +98,13 @@ class _Search:
     def _scalar(self, node: Scalar, path: str, *, secret: bool) -> Scalar:
         if secret:
             empty = node.value is None or node.text == "" or isinstance(node.value, bool)
-            if empty or node.text.startswith(_REFERENCES) or node.text == HIDDEN:
+            if not empty and node.text.startswith(_REFERENCES):
+                remember_secret(os.environ.get(_variable(node.text), ""))
                 return node
+            if empty or node.text == HIDDEN:
+                return node
+            for word in node.text.split():
+                remember_secret(word)
             self.note(node.line, path, "holds a secret as plain text")
             if isinstance(node.value, Refused):
                 self._hidden_fields.add(path)
@@ -100,6 +113,8 @@ class _Search:
         shown = redact(node.text)
         if shown == node.text:
             return node
+        for word in _KEY_LIKE.findall(node.text):
+            remember_secret(word)
         self.note(node.line, path, "holds what looks like a key or password")
         value = shown if isinstance(node.value, str | int | Decimal) else node.value
         return replace(node, value=value, text=shown)

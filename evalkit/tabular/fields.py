@@ -206,8 +206,14 @@ class Fields:
         fix = "write a number with a decimal point"
         what = f"{_shown(value)} is not a number"
         if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", value):
-            what += ", it reads as a decimal comma"
-            fix = f"write {value.strip().replace(',', '.')}"
+            whole = value.strip()
+            point, plain = whole.replace(",", "."), whole.replace(",", "")
+            if re.search(r",\d{3}$", whole):  # 1,000: nobody can tell
+                what += ", it may be a decimal comma or groups of thousands"
+                fix = f"write {point} or {plain}, whichever is meant"
+            else:
+                what += ", it reads as a decimal comma"
+                fix = f"write {point}"
         return self.fault(i, field, what, fix)
 
     def _floats(self, field: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from array import array
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -156,7 +157,11 @@ def read_jsonl(
                     raise StrictJSONError(f"is {_kind(record)}, not an object")
             except StrictJSONError as error:
                 damaged.append(Damaged(number, row, ()))
-                faults.add(_line_fault(located.file, number, row, text, str(error)), "line")
+                fault = _line_fault(located.file, number, row, text, str(error))
+                if "a JSON number" in str(error) or "too large a number" in str(error):
+                    own, field = _where_no_number(text, id_column)
+                    fault = replace(fault, id=own, field=field)
+                faults.add(fault, "line")
                 continue
             records.add(record)
             lines.append(number)
@@ -186,9 +191,30 @@ def _line_fault(file: str, line: int, row: int, text: str, why: str) -> Fault:
     fix = "write one JSON object per line"
     if "key" in why and "more than once" in why:
         fix = "keep one of them"
-    elif "not a JSON number" in why:
+    elif "not a JSON number" in why or "too large a number" in why:
         fix = "leave the value out or write null where it is unknown"
     return Fault(why, fix, file=file, line=line, row=row)
+
+
+def _where_no_number(text: str, id_column: str | None) -> tuple[str | None, str | None]:
+    """The id and the field of a record in which NaN, Infinity or a number beyond all floats stands."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return None, None
+    if not isinstance(record, dict):
+        return None, None
+    own = record.get(id_column) if id_column is not None else None
+    known = isinstance(own, str | int) and not isinstance(own, bool)
+    return str(own) if known else None, next((k for k, v in record.items() if _holds_no_number(v)), None)
+
+
+def _holds_no_number(value: object) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(_holds_no_number(v) for v in value.values())
+    return isinstance(value, list) and any(_holds_no_number(v) for v in value)
 
 
 def _kind(value: object) -> str:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult
+from evalkit.statistics.paired import paired_difference
 from evalkit.workflows.looks import Look
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[s
     """Sentences, weightiest first."""
     study, data = inputs.study, inputs.assembled.data
     out = [
-        _LABELS[study.labels_kind],
+        _LABELS[inputs.labels_kind],
         "No audit of the labels is part of this run: it assumes that they miss no need.",
     ]
     if look.delta is None:
@@ -40,6 +42,9 @@ def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[s
         out.append(
             "The record of looks beside the labels could not be written, so later looks will not be counted."
         )
+    if inputs.outcomes is not None:
+        out += unanswered_sentences(inputs.outcomes)
+        out += common_sentences(inputs, result)
     if study.limits.min_pass_rate is None:
         out.append("No limit on the pass rate is set: no gate judges what the tiers got right, only the labels.")
     if study.router.decisions is not None and study.router.trained_on is None:
@@ -83,5 +88,45 @@ def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[s
     if result.policy != "decisions" and result.judged is None:
         out.append(
             "Production must apply the printed threshold at full precision and round scores as the study did."
+        )
+    return out
+
+
+def unanswered_sentences(outcomes: Outcomes) -> list[str]:
+    """What became of the requests that were not answered, a sentence a status."""
+    out = []
+    for seen in outcomes.errors:
+        name = seen.status.value.replace("_", " ")
+        text = f"{seen.count:,} outcome{'s' if seen.count != 1 else ''} unanswered ({name})"
+        if seen.first is not None:
+            text += f"; first: {seen.first} ({seen.same:,} time{'s' if seen.same != 1 else ''})"
+        out.append(text + ".")
+    return out
+
+
+def common_sentences(inputs: Inputs, result: RoutingResult) -> list[str]:
+    """Where the judged policy and a fixed arm have different numbers of answers: their difference in passes on the
+    items that both answered, beside the comparison over all items."""
+    data = result.measures.data
+    if data.passed is None or data.answered is None:
+        return []
+    at = result.tier[:, None].astype(np.int64)
+    ours = np.take_along_axis(data.passed, at, axis=1)[:, 0]
+    answered = np.take_along_axis(data.answered, at, axis=1)[:, 0]
+    out = []
+    for j, name in enumerate(data.tiers):
+        both = (answered == 1) & (data.answered[:, j] == 1)
+        if both.all() or not both.any() or float(answered.sum()) == float(data.answered[:, j].sum()):
+            continue
+        group = None if data.group is None else data.group[both]
+        gain = paired_difference(
+            ours[both] - data.passed[both, j], data.weight[both], group, result.measures.settings.confidence
+        )
+        if gain.mean is None:
+            continue
+        span = "" if gain.lower is None else f" [{100 * gain.lower:+.1f}, {100 * (gain.upper or 0.0):+.1f}]"
+        out.append(
+            f"On the {int(both.sum()):,} of {data.n:,} items that both answered, the judged policy passes "
+            f"{100 * gain.mean:+.1f} points{span} against always {name}."
         )
     return out

@@ -116,7 +116,7 @@ def _row(
         row["status"] = _statuses(outcomes, i, j)
     if text_limit is None:
         return row
-    row["model"] = None if outcomes is None else (outcomes.model[j] or (None,))[0]
+    row["model"] = None if outcomes is None else _model(outcomes, i, j)
     texts = {
         "prompt": _prompt(labels, i),
         "reply": None if outcomes is None or outcomes.reply is None else outcomes.reply.get(i, j),
@@ -127,6 +127,12 @@ def _row(
         if value is not None and len(value) > text_limit:
             row[f"{name}_characters"] = len(value)
     return row
+
+
+def _model(outcomes: Outcomes, i: int, j: int) -> str | None:
+    """The model of the item's first sample at a tier; None where its row names none."""
+    code = int(outcomes.model_code[i, j, 0])
+    return None if code < 0 else outcomes.model[j][code]
 
 
 def _statuses(outcomes: Outcomes, i: int, j: int) -> str | None:

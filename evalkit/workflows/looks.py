@@ -44,12 +44,16 @@ def looks_path(labels: Path) -> Path:
     return labels.with_name(labels.name + _SUFFIX)
 
 
-def take_look(record: Path, parts: Mapping[str, str], *, declared: int, delta: float, now: str) -> Look:
+def take_look(
+    record: Path, parts: Mapping[str, str], *, declared: int, delta: float, now: str, book: bool = True
+) -> Look:
     """Number this look and book what it spends in the file `record`.
 
     parts: fingerprints of labels, outcomes, scores and study. With one look declared the first spends `delta`;
     with J declared, look j spends delta / 2**j. A look beyond those declared, or one for which too little is
-    left, spends nothing and certifies nothing. `now` is UTC text. Raises InputError where the record is damaged.
+    left, spends nothing and certifies nothing. `now` is UTC text. With `book` False nothing is written: for input
+    that leaves no verdict open but insufficient evidence, whatever the labels say. Raises InputError where the
+    record is damaged.
     """
     key = hashlib.sha256(json.dumps(dict(sorted(parts.items()))).encode()).hexdigest()
     with _alone(record.parent):
@@ -63,6 +67,8 @@ def take_look(record: Path, parts: Mapping[str, str], *, declared: int, delta: f
         share = delta if declared == 1 else delta / 2**number
         allowed = number <= declared and spent + share <= delta * (1 + 1e-9)
         granted = share if allowed else None
+        if not book:
+            return Look(number, declared, granted, recorded=True)
         look = {"key": key, "delta": granted, "first_at": now, **dict(sorted(parts.items()))}
         text = json.dumps({"schema": _SCHEMA, "looks": [*own, look]}, indent=1, ensure_ascii=False) + "\n"
         return Look(number, declared, granted, recorded=_write(record, text))

@@ -56,7 +56,7 @@ def result_document(
         return point_document(p, data, result, intervals.get(known, {}))
 
     cross = result.cross_fitted
-    return {
+    document = {
         "schema": SCHEMA,
         "evalkit_version": __version__,
         "study": study.name,
@@ -152,6 +152,55 @@ def result_document(
         "items_file": "items.jsonl.gz",
         "provenance": provenance,
     }
+    explained: Document = with_reasons(document)
+    return explained
+
+
+_REASONS = {
+    "description": "the study has none",
+    "model": "none is named",
+    "requested": "the study names no model",
+    "max_under_route": "the class has no limit",
+    "selected": "nothing is approved",
+    "candidate": "no threshold that was searched for keeps every limit as observed",
+    "judged": "no point was fixed in advance",
+    "t_hi": "the range has no end here, or nothing is certified",
+    "t_lo": "the range has no end here, or nothing is certified",
+    "separation": "no scores, or the items do not hold both kinds",
+    "cross_fitted": "given for a selected threshold only",
+    "routing_loss_upper_usd": "some costs are unknown",
+    "answered": "no outcomes",
+    "unanswered": "no outcomes",
+    "samples": "no outcomes",
+    "groups": "no two items share a group",
+    "missing_n": "settled, or more would not settle it",
+    "upper_bound": "not statable",
+    "lower_bound": "not statable",
+    "observed": "not measured",
+    "limit": "the gate asks for completeness",
+    "confidence": "not a statistical gate",
+    "triggered": "could not be worked out",
+    "delta": "this look spends nothing",
+    "outcomes": "none were given",
+    "scores": "none were given",
+    "decisions": "none were given",
+    "prices": "no card was used",
+    "better": "the interval holds 0, or there is none",
+}
+
+
+def with_reasons(value: Any) -> Any:
+    """The document with a `<key>_reason` beside every null that has none."""
+    if isinstance(value, list):
+        return [with_reasons(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    out: Document = {}
+    for key, inner in value.items():
+        out[key] = with_reasons(inner)
+        if inner is None and not key.endswith(("_reason", "_note")) and f"{key}_reason" not in value:
+            out[f"{key}_reason"] = _REASONS.get(key, "not known")
+    return out
 
 
 def guarantee(study: RoutingStudy, result: RoutingResult, look: Look) -> str | None:
@@ -181,7 +230,8 @@ def point_document(
     p: OperatingPoint, data: RoutingData, result: RoutingResult, intervals: Mapping[str, tuple[float, float]]
 ) -> Document:
     """An operating point; a figure that is null has its reason beside it."""
-    confidence = result.measures.settings.confidence
+    delta = result.measures.settings.delta
+    confidence = result.measures.settings.confidence if delta is None else 1.0 - delta
     no_cost = "no outcomes" if data.tier_cost_usd is None else "some costs are unknown"
     no_outcomes = "no outcomes"
     out: Document = {
@@ -331,6 +381,11 @@ def _better(what: str, lower: float | None, upper: float | None) -> bool | None:
 
 def _diagnostics(result: RoutingResult) -> list[str]:
     out = []
+    if result.judged is None and result.selected is None:
+        out.append(
+            "No threshold is recommended. A gate that passes here is shown at the threshold where its own limit "
+            "is kept; the rows need not hold at one threshold together."
+        )
     for name, threshold in result.without:
         if threshold is None:
             out.append(f"Without class {name} no threshold would be selected either.")
@@ -340,8 +395,9 @@ def _diagnostics(result: RoutingResult) -> list[str]:
             )
     if result.certifying < result.measures.data.n:
         out.append(
-            f"Three or more tiers: {result.measures.data.n - result.certifying:,} items found the direction of "
-            f"the path, the other {result.certifying:,} certify along it."
+            "Counts of missing labels are of certifying items, which are three in five of those drawn. "
+            f"Three or more tiers: {result.measures.data.n - result.certifying:,} items found the direction "
+            f"of the path, the other {result.certifying:,} certify along it."
         )
     return out
 

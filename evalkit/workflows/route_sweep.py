@@ -18,7 +18,7 @@ from evalkit.outcomes.scores import Scores, read_scores
 from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult, analyse
 from evalkit.routing.intervals import point_intervals
-from evalkit.study.models import RoutingStudy, Source
+from evalkit.study.models import LabelsKind, RoutingStudy, Source
 from evalkit.study.thresholds import threshold_problems
 from evalkit.workflows.assemble import Assembled, assemble, refuse_small_estimates, settings_of
 from evalkit.workflows.evidence import evidence_limits
@@ -42,6 +42,16 @@ class Inputs:
     decisions: Decisions | None
     priced: Priced | None
     assembled: Assembled
+
+    @property
+    def labels_kind(self) -> LabelsKind:
+        """Who set the required tiers: as the study says or, where that is people, as the labels are marked."""
+        marks = {m.get("labels_kind") for m in self.labels.metadata or () if isinstance(m, dict)}
+        kinds: tuple[LabelsKind, ...] = ("derived", "model", "author_rule")
+        for kind in kinds:
+            if kind in marks and self.study.labels_kind == "human":
+                return kind
+        return self.study.labels_kind
 
     @property
     def notices(self) -> list[str]:
@@ -191,8 +201,15 @@ def _not_measured(result: RoutingResult, inputs: Inputs) -> RoutingResult:
         names = ", ".join(inputs.study.tier_names[j] for j in silent)
         sentence = f"No request to {names} was answered, so nothing is known of what is to stay there"
         what = "a tier was not measured"
-    from evalkit.gates import Decision, Verdict
+    from evalkit.gates import Decision, Status, Verdict
 
+    # Nothing can be held against a router on requests that nobody answered: what failed is open.
+    failing = {Status.VIOLATED, Status.INFEASIBLE}
+    gates = tuple(replace(g, status=Status.NOT_STATABLE) if g.status in failing else g for g in result.gates)
+    rules = tuple(
+        replace(r, triggered=None) if r.applies and r.triggered and r.on_trigger == "reject" else r
+        for r in result.stop_rules
+    )
     verdict = Verdict(
         Decision.INSUFFICIENT_EVIDENCE,
         (sentence, *result.verdict.reasons),
@@ -200,7 +217,7 @@ def _not_measured(result: RoutingResult, inputs: Inputs) -> RoutingResult:
         f"Insufficient evidence: {what}",
         "Put the cause of the errors right and collect the outcomes again",
     )
-    return replace(result, verdict=verdict, selected=None)
+    return replace(result, verdict=verdict, selected=None, gates=gates, stop_rules=rules)
 
 
 def looks_record(study: RoutingStudy) -> Path:
@@ -216,7 +233,12 @@ def _look(inputs: Inputs, now: str) -> Look:
             parts[name] = part.fingerprint
     if inputs.priced is not None and inputs.priced.card_hash is not None:
         parts["prices"] = inputs.priced.card_hash
-    return take_look(looks_record(study), parts, declared=study.looks, delta=1.0 - study.confidence, now=now)
+    cost = inputs.assembled.data.tier_cost_usd
+    fixed = study.router.thresholds is not None or inputs.decisions is not None
+    # Where a cost is unknown no threshold can be selected: putting that right must not cost the look.
+    book = fixed or (cost is not None and not bool(np.isnan(cost).any()))
+    delta = 1.0 - study.confidence
+    return take_look(looks_record(study), parts, declared=study.looks, delta=delta, now=now, book=book)
 
 
 def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:
@@ -237,7 +259,7 @@ def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:
         "seed": study.seed,
         "study_file": study.path.name,
         "study_hash": f"sha256:{study.fingerprint.removeprefix('sha256:')}",
-        "labels": source(study.labels, inputs.labels.fingerprint, kind=study.labels_kind),
+        "labels": source(study.labels, inputs.labels.fingerprint, kind=inputs.labels_kind),
         "outcomes": source(study.outcomes, outcomes.fingerprint if outcomes else None),
         "scores": source(
             study.router.scores, scores.fingerprint if scores else None, trained_on=study.router.trained_on

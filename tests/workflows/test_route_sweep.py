@@ -95,7 +95,10 @@ def test_a_second_look_certifies_nothing(tmp_path: Path, capsys: pytest.CaptureF
     assert evalkit(capsys, tmp_path).code == 0
     ran = evalkit(capsys, tmp_path, "--seed", "99")
     assert ran.code == 3
-    assert ran.result["looks"] == {"declared": 1, "this": 2, "delta": None, "recorded": True}
+    looks = ran.result["looks"]
+    assert (looks["declared"], looks["this"], looks["delta"]) == (1, 2, None)
+    assert looks["delta_reason"] == "this look spends nothing"
+    assert "fresh sample" in ran.result["verdict"]["next_step"]
     assert ran.result["guarantee"] is None
 
 

@@ -49,9 +49,14 @@ def import_long(
     """
     faults = Faults(str(source))
     table = read_table(source, encoding=encoding, faults=faults, id_column=nfc(columns.id), records=records)
-    need_columns(table, columns.wanted(), faults)
+    wanted = columns.wanted()
+    ok = nfc(columns.ok)
+    if ok not in table.columns and {"error", "status"} & columns.texts.keys():
+        wanted.remove(ok)  # a file in which every request failed has nothing that was right or wrong
+    need_columns(table, wanted, faults)
     faults.raise_if_any()
-    values = {name: table.values(name) for name in columns.wanted()}
+    values = {name: table.values(name) for name in wanted}
+    values.setdefault(ok, [None] * table.n_rows)
     names = [None if v is None else nfc(str(v)) for v in values[nfc(columns.tier)]]
     found = list(dict.fromkeys(name for name in names if name))
     tiers = {nfc(t): nfc(name) for t, name in columns.tiers.items()} or {name: name for name in found}
@@ -67,10 +72,7 @@ def import_long(
             )
     faults.raise_if_any()
     back = {name: tier for tier, name in tiers.items()}
-    kinds = {
-        name: mark_kind([v for v, n in zip(values[nfc(columns.ok)], names, strict=True) if n == name])
-        for name in back
-    }
+    kinds = {name: mark_kind([v for v, n in zip(values[ok], names, strict=True) if n == name]) for name in back}
     builder = RowBuilder(table.file, list(tiers))
     other = 0
     for i, said in enumerate(names):
@@ -87,7 +89,7 @@ def import_long(
         builder.add(
             str(item),
             back[name],
-            values[nfc(columns.ok)][i],
+            values[ok][i],
             kinds[name],
             f"{where}, {columns.ok}",
             texts={f: values[nfc(c)][i] for f, c in columns.texts.items()},
