@@ -172,7 +172,8 @@ def _counted(gate: Mapping[str, Any], least: bool) -> str:
 def _things(gate: Mapping[str, Any]) -> str:
     """What n counts; under weights that vary it is an effective number and has a fraction."""
     name = text.line(gate.get("n_is") or "items")
-    return name if float(gate["n"]).is_integer() else f"{name}, effective"
+    plain = name.startswith("effective") or float(gate["n"]).is_integer()
+    return name if plain else f"{name}, effective"
 
 
 def _message(gate: Mapping[str, Any], state: str, label: str) -> str:

@@ -132,8 +132,8 @@ def _gate_notes(result: Result) -> list[str]:
     if result.get("judged") is None:
         notes.append(
             "A bound printed here is pointwise and is not adjusted for the choice of the threshold: as a "
-            "statement about this one threshold it misses in 6 to 14 % of studies. The guarantee below is the "
-            "statement that holds."
+            "statement about this one threshold it misses in 6 to 14 % of studies."
+            + (" The guarantee below is the statement that holds." if result.get("guarantee") else "")
         )
     certifying = result["counts"].get("certifying")
     if certifying and certifying < result["counts"]["items"]:
