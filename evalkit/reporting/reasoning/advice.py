@@ -86,7 +86,11 @@ def _flat(result: Result) -> str:
         return f"The curve is flat from {name} on: no single step after it gains {_points(gain)}."
     reason = text.line(result.get("plateau_at_reason") or "not known", 300)
     detectable = result.get("minimum_detectable_gain_points")
-    tail = "" if detectable is None else f" A step has to gain about {detectable:.1f} points for this study to find it."
+    tail = (
+        ""
+        if detectable is None
+        else f" A step has to gain about {detectable:.1f} points for this study to find it."
+    )
     return f"Where the curve goes flat is not shown: {reason}.{tail}"
 
 

@@ -45,7 +45,7 @@ def render_ladder_terminal(result: Result, console: Console) -> None:
         console.print(table)
     rows = gate_rows(result)
     if rows:
-        title = f"Gate of {line(here['name'], 30)} ({word})"
+        title = words(f"Gate of {line(here['name'], 30)} ({word})")
         table = simple_table(("Result", title, "Limit", "Estimate", "Bound"), right={2, 3, 4})
         for gate in rows:
             state = gate.word if gate.certified or gate.state != "pass" else f"{gate.word}, not certified"
