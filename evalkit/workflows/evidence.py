@@ -14,7 +14,7 @@ from evalkit.workflows.looks import Look
 if TYPE_CHECKING:
     from evalkit.workflows.route_sweep import Inputs
 
-__all__ = ["evidence_limits"]
+__all__ = ["common_sentences", "evidence_limits", "unanswered_sentences"]
 
 _LABELS = {
     "human": "Required tiers were set by people.",

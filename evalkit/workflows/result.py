@@ -19,7 +19,7 @@ from evalkit.study.models import RoutingStudy
 from evalkit.workflows.looks import Look
 from evalkit.workflows.tiers import by_tier, cost_matrix
 
-__all__ = ["SCHEMA", "gate_document", "guarantee", "point_document", "result_document"]
+__all__ = ["SCHEMA", "gate_document", "guarantee", "point_document", "result_document", "with_reasons"]
 
 SCHEMA = "evalkit.route-sweep/1"
 
