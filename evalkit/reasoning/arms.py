@@ -19,7 +19,8 @@ __all__ = ["P95", "ArmFigures", "RiskFailure", "Tokens", "arm_figures", "p95_upp
 @dataclass(frozen=True)
 class RiskFailure:
     """Failed tasks of one risk class at one arm (`units`: tasks, or groups that count by their worst task), and
-    the one-sided exact bound on the rate. k and n are what the bound stands on; with weights n is effective."""
+    the one-sided exact bound on the rate. k and n are what the bound stands on; with weights n is effective.
+    k_seen: of k, what was answered and failed; silence withholds a certificate, but breaks no limit."""
 
     tasks: int
     failed: int
@@ -28,6 +29,7 @@ class RiskFailure:
     k: float
     n: float
     units: str
+    k_seen: float
 
 
 @dataclass(frozen=True)
@@ -154,12 +156,16 @@ def _risk_failure(data: LadderData, tasks: TaskFigures, settings: Settings, arm:
     units = "groups" if grouped else "tasks"
     count, missed = int(here.sum()), int(tasks.failed[here, arm].sum())
     if not len(failed):
-        return RiskFailure(count, missed, None, None, 0.0, 0.0, units)
+        return RiskFailure(count, missed, None, None, 0.0, 0.0, units, 0.0)
     varied = float(np.ptp(weight)) > 1e-12 * float(weight.max())
     n = effective_n(weight) if varied else float(len(failed))
-    k = min(n, n * float(weight @ failed) / float(weight.sum())) if varied else float(failed.sum())
+    seen, _ = units_of_class(data, tasks.seen_failed[:, arm], risk)
+    k, k_seen = (
+        min(n, n * float(weight @ which) / float(weight.sum())) if varied else float(which.sum())
+        for which in (failed, seen)
+    )
     bound = upper_bound(k, n, settings.confidence)
-    return RiskFailure(count, missed, clean(k / n), clean(bound), clean(k), clean(n), units)
+    return RiskFailure(count, missed, clean(k / n), clean(bound), clean(k), clean(n), units, clean(k_seen))
 
 
 def _p95(data: LadderData, settings: Settings, arm: int) -> P95:

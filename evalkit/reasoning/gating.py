@@ -37,6 +37,7 @@ class _Test:
     share_limit: float
     k: float
     n: float
+    certain: float  # the part of k that was answered and seen to fail: only that can break a limit
     delta: float | None
     confidence: float
 
@@ -81,13 +82,14 @@ class _Test:
         bound = self.bound
         if self.delta is None:
             return Status.INSUFFICIENT, None, _SPENT
-        lower = lower_bound(self.k, self.n, self.level)
+        lower = lower_bound(min(self.certain, self.k), self.n, self.level)
         if bound is None or lower is None:
             return Status.NOT_STATABLE, None, "no evidence"
         if bound <= self.share_limit:
             return Status.CERTIFIED, None, ""
         if lower > self.share_limit:
-            return Status.VIOLATED, None, f"at least {_percent(lower)} fail, so the limit is broken"
+            seen = "fail" if self.certain >= self.k else "were answered and fail"
+            return Status.VIOLATED, None, f"at least {_percent(lower)} {seen}, so the limit is broken"
         if self.share_limit <= 0:
             return Status.INSUFFICIENT, None, "no n certifies 0"
         more = missing_n(self.k, self.n, self.share_limit, self.delta)
@@ -135,7 +137,7 @@ def _risk_gate(data: LadderData, settings: Settings, seen: ArmFigures, r: int) -
     limit = rule.limit if rule.limit is not None else 0.0
     label = f"Failures, {name}"
     test = _Test(
-        f"risk_failure:{name}", label, limit, "max", "share", found.units, limit, found.k, found.n,
+        f"risk_failure:{name}", label, limit, "max", "share", found.units, limit, found.k, found.n, found.k_seen,
         settings.delta_per_arm(data.a), settings.confidence,
     )  # fmt: skip
     if not found.n:
@@ -146,10 +148,12 @@ def _risk_gate(data: LadderData, settings: Settings, seen: ArmFigures, r: int) -
     if rule.on_estimate:
         text = f"NOT CERTIFIED (policy). {name}: {counted}; could be {_percent(bound)}. Limit {_percent(limit)}"
         inside = rate <= limit + 1e-12
-        lower = lower_bound(found.k, found.n, test.level) or 0.0
+        lower = lower_bound(found.k_seen, found.n, test.level) or 0.0
         status = Status.ESTIMATE if inside else Status.VIOLATED if lower > limit else Status.INSUFFICIENT
         if settings.delta is None and status is Status.ESTIMATE:
             status = Status.INSUFFICIENT
+        if status is not Status.ESTIMATE:
+            text = f"{label}: {counted} (limit {_percent(limit)}, judged on the estimate)"
         return test.gate(status, text, observed=rate, bound=bound, basis="estimate")
     status, missing, more = test.status()
     text = f"{label}: {counted}; at most {_percent(bound)} with {100 * test.level:.4g} % confidence"
@@ -161,8 +165,9 @@ def _pass_gate(
 ) -> Gate:
     label = "Pass rate"
     k, n, n_is = _failing(data, 1.0 - tasks.passed[:, arm])
+    certain = _certainly(data, tasks.answered[:, arm] - tasks.passed[:, arm], n)
     test = _Test(
-        "pass_rate", label, floor, "min", "share", n_is, 1.0 - floor, k, n,
+        "pass_rate", label, floor, "min", "share", n_is, 1.0 - floor, k, n, certain,
         settings.delta_per_arm(data.a), settings.confidence,
     )  # fmt: skip
     bound = test.bound
@@ -181,8 +186,10 @@ def _p95_gate(data: LadderData, settings: Settings, arm: int, seen: ArmFigures, 
     late = sampled & ~(answered & (seconds <= limit_s))  # unanswered or of unknown time: late
     share = np.where(sampled.any(axis=1), late.sum(axis=1) / data.runs[:, arm], 1.0)
     k, n, n_is = _failing(data, share)
+    seen_late = (sampled & answered & (seconds > limit_s)).sum(axis=1) / data.runs[:, arm]
+    certain = _certainly(data, seen_late, n)
     test = _Test(
-        "p95_task", label, limit_s, "max", "s", n_is, P95_SLOW_SHARE, k, n,
+        "p95_task", label, limit_s, "max", "s", n_is, P95_SLOW_SHARE, k, n, certain,
         settings.delta_per_arm(data.a), settings.confidence,
     )  # fmt: skip
     if np.isnan(seconds[sampled & answered]).all():
@@ -191,7 +198,7 @@ def _p95_gate(data: LadderData, settings: Settings, arm: int, seen: ArmFigures, 
     counted = f"{_percent(k / n if n else None)} of requests take longer than {limit_s:g} s or are unanswered"
     if settings.delta is not None:
         least = required_n(P95_SLOW_SHARE, 0, test.delta or 1.0 - settings.confidence) or 0
-        lower = lower_bound(k, n, test.level) or 0.0
+        lower = lower_bound(certain, n, test.level) or 0.0
         if n < least and lower <= P95_SLOW_SHARE:
             text = f"{label}: {_count(n)} {n_is} cannot bound a 95th percentile, {least} are the least; {counted}"
             return test.gate(
@@ -206,7 +213,7 @@ def _p95_gate(data: LadderData, settings: Settings, arm: int, seen: ArmFigures, 
 def _cost_gate(data: LadderData, settings: Settings, seen: ArmFigures, limit_usd: float) -> Gate:
     label = "Cost per request"
     test = _Test(
-        "cost_per_request", label, limit_usd, "max", "usd", "requests", 1.0, 0.0, float(data.n), None,
+        "cost_per_request", label, limit_usd, "max", "usd", "requests", 1.0, 0.0, float(data.n), 0.0, None,
         settings.confidence,
     )  # fmt: skip
     if seen.cost_usd is None:
@@ -256,6 +263,14 @@ def _failing(data: LadderData, share: Floats) -> tuple[float, float, str]:
         total = float(np.ceil(total - 1e-9)) + 0.0  # no -0.0
     n_is = "tasks" if data.group is None else "tasks (effective, groups counted whole)"
     return (min(n, n * min(1.0, total / data.n)) if data.n else 0.0), n, n_is
+
+
+def _certainly(data: LadderData, share: Floats, n: float) -> float:
+    """Of the k of `_failing`, what was answered and failed: rounded down, since it has to prove a broken limit."""
+    total = float(data.weight @ share)
+    if float(np.ptp(data.weight)) == 0:
+        total = float(np.floor(total + 1e-9))
+    return max(0.0, min(n, n * total / data.n)) if data.n else 0.0
 
 
 def _said(text: str, limit: float, more: str) -> str:

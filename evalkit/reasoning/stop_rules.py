@@ -21,7 +21,8 @@ def risk_failures_fall(
     """The arm at `chosen` (position) must fail less often than the first declared arm where it costs more or takes
     longer; over the tasks of the classes that have a limit, or all tasks where none has.
 
-    Rejects where the failures, as observed, do not fall; asks for more evidence where their fall is not shown (its
+    Rejects where the failures, as observed, do not fall (where they would without what was not answered, it asks
+    for evidence: silence proves nothing); asks for more evidence where their fall is not shown (its
     lower bound, guarded as in `net_benefit`, at the study's confidence). Where arms have different numbers of runs
     of a task, as many of each are compared.
     """
@@ -57,6 +58,10 @@ def risk_failures_fall(
         f"whose {' and '.join(rises)} {'are' if len(rises) > 1 else 'is'} higher"
     )
     if mean <= 1e-12:
+        seen_after = failed_in(data, chosen, runs, seen_only=True)[mask].astype(float)
+        if float(data.weight[mask] @ (before - seen_after)) > 1e-12:
+            detail = f"Risk failures do not fall, but only by what was not answered: {counted}"
+            return StopRule(name, True, detail, "insufficient_evidence")
         return StopRule(name, True, f"Risk failures do not fall: {counted}")
     if seen.lower is None or seen.lower <= 0:
         detail = f"Risk failures are not shown to fall: {counted}; more tasks may show it"

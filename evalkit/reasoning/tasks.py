@@ -16,12 +16,14 @@ __all__ = ["TaskFigures", "failed_in", "independent_tasks", "known_mean", "task_
 @dataclass(frozen=True)
 class TaskFigures:
     """(T, A) means over the runs of a task: passed and answered (a missing run is neither); cost_usd, NaN where
-    any run's cost is unknown; failed, whether any run did not pass."""
+    any run's cost is unknown; failed, whether any run did not pass; seen_failed, whether any run was answered and
+    did not pass."""
 
     passed: Floats
     answered: Floats
     cost_usd: Floats
     failed: Bools
+    seen_failed: Bools
 
 
 def task_figures(data: LadderData) -> TaskFigures:
@@ -35,16 +37,20 @@ def task_figures(data: LadderData) -> TaskFigures:
         answered=(data.answered & data.sampled).sum(axis=2) / runs,
         cost_usd=np.where(unknown, np.nan, cost),
         failed=np.asarray(passed < runs),
+        seen_failed=np.asarray((data.sampled & data.answered & ~data.passed).any(axis=2)),
     )
 
 
-def failed_in(data: LadderData, arm: int, runs: NDArray[np.int64]) -> Bools:
-    """(T,) whether any of the first `runs` (T,) runs of each task at `arm` did not pass.
+def failed_in(data: LadderData, arm: int, runs: NDArray[np.int64], *, seen_only: bool = False) -> Bools:
+    """(T,) whether any of the first `runs` (T,) runs of each task at `arm` did not pass; with `seen_only`, was
+    answered and did not.
 
     To compare arms with different numbers of runs: the more runs, the more often one of them fails.
     """
     sampled = data.sampled[:, arm]
     among = sampled & (np.cumsum(sampled, axis=1) <= runs[:, None])
+    if seen_only:
+        return np.asarray((among & data.answered[:, arm] & ~data.passed[:, arm]).any(axis=1))
     return np.asarray((among & ~data.passed[:, arm]).any(axis=1) | ~sampled.any(axis=1))
 
 

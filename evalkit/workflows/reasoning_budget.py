@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evalkit.errors import Fault, InputError
-from evalkit.gates import Decision, Verdict
+from evalkit.gates import Decision, Status, Verdict
 from evalkit.labels.labelset import LabelSet
 from evalkit.labels.read import read_labels
 from evalkit.outcomes.rates import nothing_scored
@@ -17,6 +17,7 @@ from evalkit.outcomes.table import Outcomes
 from evalkit.reasoning.analysis import LadderResult, analyse
 from evalkit.study.models import Source
 from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.workflows.evidence import unanswered_sentences
 from evalkit.workflows.items import items_gz
 from evalkit.workflows.looks import Look, looks_path, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
@@ -154,8 +155,19 @@ def _not_measured(result: LadderResult, outcomes: Outcomes) -> LadderResult:
         "Insufficient evidence: nothing was measured",
         "Put the cause of the errors right and collect the outcomes again",
     )
-    gates = tuple(() for _ in result.gates)  # a limit that nothing was held against is not broken
-    return replace(result, verdict=verdict, selected=None, candidate=None, certified=(), gates=gates)
+    # Nothing can be held against an arm on requests that nobody answered: what failed is open.
+    failing = {Status.VIOLATED, Status.INFEASIBLE}
+    gates = tuple(
+        tuple(replace(g, status=Status.NOT_STATABLE) if g.status in failing else g for g in rows)
+        for rows in result.gates
+    )
+    rules = tuple(
+        replace(r, triggered=None) if r.applies and r.triggered and r.on_trigger == "reject" else r
+        for r in result.stop_rules
+    )
+    return replace(
+        result, verdict=verdict, selected=None, candidate=None, certified=(), gates=gates, stop_rules=rules
+    )
 
 
 def _look(inputs: LadderInputs, now: str) -> Look:
@@ -168,7 +180,11 @@ def _look(inputs: LadderInputs, now: str) -> Look:
     if inputs.priced.card_hash is not None:
         parts["prices"] = inputs.priced.card_hash
     beside = study.labels.path if study.labels.path is not None else study.path
-    return take_look(looks_path(beside), parts, declared=study.looks, delta=1.0 - study.confidence, now=now)
+    # Where no arm has a known cost none can be selected: putting that right must not cost the look.
+    cost = inputs.assembled.data.cost_usd[inputs.assembled.data.sampled]
+    delta = 1.0 - study.confidence
+    book = not bool(np.isnan(cost).all())
+    return take_look(looks_path(beside), parts, declared=study.looks, delta=delta, now=now, book=book)
 
 
 def _evidence_limits(inputs: LadderInputs, result: LadderResult, look: Look) -> list[str]:
@@ -186,6 +202,7 @@ def _evidence_limits(inputs: LadderInputs, result: LadderResult, look: Look) -> 
         out.append(
             "The record of looks beside the tasks could not be written, so later looks will not be counted."
         )
+    out += unanswered_sentences(inputs.outcomes)
     if data.n < 59:
         out.append(
             f"{data.n:,} tasks: no 95th percentile of time and no failure limit of 5 % can be certified below 59, "

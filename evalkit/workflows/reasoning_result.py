@@ -16,7 +16,7 @@ from evalkit.study.reasoning_models import Arm, ReasoningStudy
 from evalkit.study.wire import MAP_SOURCE, expected_wire
 from evalkit.workflows.looks import Look
 from evalkit.workflows.reasoning_assemble import AssembledLadder
-from evalkit.workflows.result import gate_document
+from evalkit.workflows.result import gate_document, with_reasons
 
 __all__ = ["REASONING_SCHEMA", "ladder_guarantee", "reasoning_document"]
 
@@ -44,7 +44,7 @@ def reasoning_document(
     def name(arm: int | None) -> str | None:
         return None if arm is None else names[arm]
 
-    return {
+    document = {
         "schema": REASONING_SCHEMA,
         "evalkit_version": __version__,
         "study": study.name,
@@ -109,6 +109,8 @@ def reasoning_document(
         "items_file": "items.jsonl.gz",
         "provenance": provenance,
     }
+    explained: Document = with_reasons(document)
+    return explained
 
 
 def ladder_guarantee(result: LadderResult, look: Look) -> str | None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from evalkit.gates import Decision, Status
 from evalkit.reasoning.analysis import LadderResult, analyse
 from evalkit.reasoning.data import ClassLimit, LadderData, Limits, Settings
+from evalkit.reasoning.stop_rules import risk_failures_fall
 from tests.reasoning.ladders import ladder_of, random_ladder
 
 
@@ -68,7 +69,7 @@ class TestSelection:
         answered[:20] = False
         result = judge(ladder_of(answered[:, :, 0], answered=answered), min_pass_rate=0.9)
         assert result.arms[0].pass_rate == 1.0
-        assert statuses(result) == [["violated"]]
+        assert statuses(result) == [["insufficient"]]
 
     def test_a_candidate_is_no_recommendation(self) -> None:
         result = judge(ladder_of(nested(40, 30, 39)), min_pass_rate=0.95)
@@ -118,6 +119,40 @@ class TestRejection:
         result = judge(ladder_of(np.ones((300, 2))))
         assert result.verdict.decision is Decision.INSUFFICIENT_EVIDENCE
         assert result.verdict.reasons[0].startswith("No limit is set")
+
+
+class TestSilence:
+    """What was not answered withholds a certificate, but it breaks no limit and rejects nothing."""
+
+    def silent(self, share: float) -> LadderData:
+        answered = np.ones((200, 1, 1), dtype=bool)
+        answered[: int(200 * share)] = False
+        return ladder_of(answered[:, :, 0], answered=answered)
+
+    def test_it_leaves_gates_open(self) -> None:
+        result = judge(self.silent(0.5), 0.1, min_pass_rate=0.9, p95_task_s=10)
+        assert statuses(result) == [["insufficient"] * 3]
+        assert result.verdict.decision is Decision.INSUFFICIENT_EVIDENCE
+        assert result.candidate is None
+
+    def test_answered_failures_among_silence_break_a_limit(self) -> None:
+        data = self.silent(0.2)
+        data.passed[60:160] = False
+        assert statuses(judge(data, 0.1, min_pass_rate=0.9)) == [["violated", "violated"]]
+
+    @pytest.mark.parametrize(("silent", "then"), [(True, "insufficient_evidence"), (False, "reject")])
+    def test_a_stop_rule_does_not_reject_on_it(self, silent: bool, then: str) -> None:
+        passed = nested(200, 180, 190)
+        passed[150:190, 1] = False  # the dearer arm fails 50 tasks, 40 of them by not answering, or by its answer
+        answered = np.ones((200, 2, 1), dtype=bool)
+        answered[150:190, 1] = not silent
+        data = ladder_of(passed, answered=answered)
+        settings = Settings((ClassLimit(0.4),))
+        rule = risk_failures_fall(data, settings, judge(data, 0.4).arms, 1)
+        assert (rule.triggered, rule.on_trigger) == (True, then)
+
+    def test_an_arm_that_never_answers_breaks_nothing(self) -> None:
+        assert statuses(judge(self.silent(1.0), min_pass_rate=0.9)) == [["insufficient"]]
 
 
 class TestTime:
