@@ -27,7 +27,7 @@ def ladder_of(passed: Any, *, cost: Any = None, **changes: Any) -> LadderData:
 
     `cost`: (A,), (T, A) or (T, A, S) USD; without it each arm costs .01 more than the one before.
     """
-    p = np.asarray(passed, dtype=bool)
+    p = np.array(passed, dtype=bool)
     p = p[:, :, None] if p.ndim == 2 else p
     shape = p.shape
     tasks, arms, _ = shape
