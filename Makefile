@@ -59,6 +59,7 @@ docs: .venv/.dev
 bench: .venv/.run
 	$(PY) benchmarks/sweep.py --large
 	$(PY) benchmarks/false_approval.py
+	$(PY) benchmarks/false_worth_it.py
 
 clean:
 	rm -rf .venv build dist evalkit.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
