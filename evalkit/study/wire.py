@@ -128,13 +128,15 @@ def _groups(arms: Sequence[Arm], client: Client) -> list[Same]:
 
 
 def _key(arm: Arm, client: Client) -> str:
+    declines = [list(arm.declines_as), None if arm.fallback is None else arm.fallback.arm]
     if arm.sent is not None:
-        return _text(["sent", arm.sent, list(arm.steps)])
+        # A body that names no model went to the model of its arm.
+        model = None if "model" in arm.sent else arm.model
+        return _text(["sent", model, arm.sent, list(arm.steps), declines])
     params = {k: v for k, v in arm.params.items() if k not in {"thinking", "reasoning_effort"}}
     wire: object = {"effort": arm.effort, "budget_tokens": arm.budget_tokens}
     if client == "litellm":
         wire = expected_wire(arm)[0]
-    declines = [list(arm.declines_as), None if arm.fallback is None else arm.fallback.arm]
     # An arm without a model says too little to be called the same as another.
     name = arm.name if arm.model is None else None
     return _text(["asked", name, arm.model, params, arm.max_tokens, wire, list(arm.steps), declines])
