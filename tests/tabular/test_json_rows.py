@@ -113,3 +113,12 @@ def test_keys_equal_only_in_normal_form_are_a_fault(tmp_path: Path) -> None:
 
 def test_an_empty_file_of_blank_lines(tmp_path: Path) -> None:
     assert "holds no records" in fault_of(write(tmp_path, "\n \n"))
+
+
+@pytest.mark.parametrize("literal", ["NaN", "-Infinity", "1e999"])
+def test_what_is_no_number_is_named_with_its_id_and_field(tmp_path: Path, literal: str) -> None:
+    path = write(tmp_path, f'{{"id": "q1", "score": 0.1}}\n{{"id": "q2", "score": {literal}}}\n')
+    text = fault_of(path, id_column="id")
+    assert "t.jsonl:2: row 2 (id q2), field score: " in text
+    assert literal in text
+    assert "write null" in text

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.workflows.cases import case, decided, mentions, study
-from tests.workflows.studies import evalkit, write_study
+from tests.workflows.studies import evalkit, write_items, write_study
 
 
 def test_h06_every_file_is_strict_json_and_no_page_says_nan(shared: Path, tmp_path: Path, capsys: Any) -> None:
@@ -183,6 +183,8 @@ def test_h04_twenty_thousand_long_items_stay_a_small_page(shared: Path, tmp_path
     text = _Text(ran.html).text
     assert "40 of 2,000" in text
     assert "items.jsonl.gz" in text
+    # "long " 800 times and the number of the item: the mark says the whole length, not that of what is kept
+    assert re.search(r"cut here; 4,00[0-9] characters in all", text)
 
 
 SECRET = "sk-FAKE-demo-0000-not-a-key"
@@ -248,3 +250,27 @@ risk:
     text = written["result.json"].decode()
     for kept in ("256", "routing", "gw.example", "demo/mid"):
         assert kept in text, kept
+
+
+@pytest.mark.parametrize("written", ["Zq7vT2mXw9Lp4RkY8bNc", "os.environ/EVALKIT_TEST_KEY"])
+def test_h07_a_key_of_no_known_shape_is_hidden_where_it_comes_back(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    secret = "Zq7vT2mXw9Lp4RkY8bNc"
+    monkeypatch.setenv("EVALKIT_TEST_KEY", secret)
+    write_items(tmp_path, 20)
+    rows = [
+        {"id": f"q{i}", "tier": tier, "passed": False, "cost_usd": 1, "reply": f"x{secret}y the key is {secret}"}
+        for i in range(20)
+        for tier in ("cheap", "frontier")
+    ]
+    (tmp_path / "outcomes.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    tiers = [{"name": "cheap", "model": "demo/a", "params": {"api_key": written}}, {"name": "frontier"}]
+    write_study(tmp_path, outcomes="outcomes.jsonl", tiers=tiers)
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code in {1, 3}, ran.err
+    for file in ran.folder.iterdir():
+        content = file.read_bytes()
+        content = gzip.decompress(content) if file.suffix == ".gz" else content
+        assert secret.encode() not in content, file.name
+    assert secret not in ran.out + ran.err

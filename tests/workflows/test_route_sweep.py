@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import subprocess
@@ -281,3 +282,53 @@ def test_piped_output_has_no_control_codes_and_fits_80_columns(tmp_path: Path) -
     assert done.returncode == 3
     assert "\x1b" not in text
     assert max(len(line) for line in text.splitlines() if not line.startswith("report:")) <= 80
+
+
+def test_derived_labels_are_called_derived_though_the_study_is_silent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_items(tmp_path, 100)
+    with (tmp_path / "labels.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    lines = (json.dumps({**row, "metadata": {"labels_kind": "derived"}}) + "\n" for row in rows)
+    (tmp_path / "labels.jsonl").write_text("".join(lines), encoding="utf-8")
+    write_study(tmp_path, labels="labels.jsonl")
+    ran = evalkit(capsys, tmp_path)
+    assert ran.result["provenance"]["labels"]["kind"] == "derived"
+    assert any("derived from the outcomes" in s for s in ran.result["evidence_limits"])
+    assert "set by people" not in ran.html
+
+
+def test_unknown_costs_take_no_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_items(tmp_path)
+    outcomes = (tmp_path / "outcomes.csv").read_text(encoding="utf-8")
+    (tmp_path / "outcomes.csv").write_text(outcomes.replace("ok,0.02", "ok,"), encoding="utf-8")
+    write_study(tmp_path)
+    assert evalkit(capsys, tmp_path).code == 3
+    assert not list(tmp_path.glob("*.looks.json"))
+    (tmp_path / "outcomes.csv").write_text(outcomes, encoding="utf-8")
+    assert evalkit(capsys, tmp_path).code == 0
+
+
+def test_scores_that_rank_the_wrong_way_come_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_items(tmp_path)
+    router = {"scores": "scores.csv", "higher_means": "cheap_is_enough", "trained_on": "other_items",
+              "cost_usd": 0.0001, "seconds": 0.01}  # fmt: skip
+    write_study(tmp_path, router=router)
+    verdict = evalkit(capsys, tmp_path).result["verdict"]
+    assert verdict["decision"] != "approve"
+    if verdict["decision"] == "insufficient_evidence":
+        assert "opposite order" in verdict["reasons"][0]
+        assert "router.higher_means" in verdict["next_step"]
+
+
+def test_cross_fitted_scores_never_certify_the_costliest_class(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_items(tmp_path)
+    router = {"scores": "scores.csv", "higher_means": "needs_stronger", "trained_on": "cross_fitted",
+              "cost_usd": 0.0001, "seconds": 0.01}  # fmt: skip
+    write_study(tmp_path, router=router)
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 3
+    assert "approximate: cross-fitted" in " ".join(ran.out.split())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.workflows.cases import TIERS, TWO_TIERS, assumed_costs, case, decided, labelled, mentions, scored, study
-from tests.workflows.studies import evalkit, write_study
+from tests.workflows.studies import evalkit, write_items, write_study
 
 
 def test_m02_rows_are_truth_in_tier_order(shared: Path, tmp_path: Path, capsys: Any) -> None:
@@ -185,6 +185,60 @@ def test_k01_nothing_measured_is_its_own_exit_code(shared: Path, tmp_path: Path,
     assert "10 of 10 errored, nothing was scored; first error: HTTP 401 invalid key (10 times)" in told
     assert ran.result["verdict"]["decision"] == "insufficient_evidence"
     assert "nothing was scored" in ran.html
+
+
+@pytest.mark.parametrize("limits", [{"min_pass_rate": 0.9}, {"max_escalation": 0.1}, {"p95_task_seconds": 1}])
+def test_k01_a_limit_is_not_failed_by_requests_that_nobody_answered(
+    tmp_path: Path, capsys: Any, limits: dict[str, float]
+) -> None:
+    ids = [f"q{i}" for i in range(80)]
+    (tmp_path / "labels.csv").write_text(
+        "id,prompt,required_tier,risk\n" + "".join(f"{i},x,mid,low\n" for i in ids), encoding="utf-8"
+    )
+    (tmp_path / "routed.csv").write_text("id,routed_tier\n" + "".join(f"{i},mid\n" for i in ids), encoding="utf-8")
+    rows = [
+        {"id": i, "tier": tier, "status": "error", "error": "HTTP 401 invalid key", "cost_usd": 0, "task_s": 9}
+        for i in ids
+        for tier in ("cheap", "mid")
+    ]
+    (tmp_path / "outcomes.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    write_study(
+        tmp_path,
+        outcomes="outcomes.jsonl",
+        tiers=[{"name": "cheap"}, {"name": "mid"}],
+        router={"decisions": "routed.csv", "cost_usd": 0, "seconds": 0},
+        risk={"low": {"under_route_loss": 1, "max_under_route": 0.5}},
+        limits=limits,
+    )
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 3, ran.out + ran.err
+    assert "160 of 160 errored, nothing was scored" in " ".join(ran.out.split())
+    assert not {g["status"] for g in ran.result["gates"]} & {"violated", "infeasible"}
+
+
+def test_k01_one_silent_tier_is_not_measured_rather_than_failed(tmp_path: Path, capsys: Any) -> None:
+    write_items(tmp_path)
+    text = (tmp_path / "outcomes.csv").read_text(encoding="utf-8")
+    text = text.replace("frontier,demo/frontier,ok", "frontier,demo/frontier,error")
+    (tmp_path / "outcomes.csv").write_text(text, encoding="utf-8")
+    write_study(tmp_path, limits={"min_pass_rate": 0.9})
+    ran = evalkit(capsys, tmp_path, "--threshold", "0.5")
+    gate = next(g for g in ran.result["gates"] if g["name"] == "pass_rate")
+    assert gate["status"] == "insufficient"
+    assert any("600 outcomes unanswered (error)" in s for s in ran.result["evidence_limits"])
+
+
+def test_r07_tiers_are_also_compared_on_what_both_answered(tmp_path: Path, capsys: Any) -> None:
+    write_items(tmp_path)
+    text = (tmp_path / "outcomes.csv").read_text(encoding="utf-8")
+    for i in (1, 3, 5):  # easy items: three of the cheap tier's 300 passes were never answered
+        text = text.replace(f"q{i},cheap,demo/cheap,ok", f"q{i},cheap,demo/cheap,error")
+    (tmp_path / "outcomes.csv").write_text(text, encoding="utf-8")
+    write_study(tmp_path)
+    ran = evalkit(capsys, tmp_path, "--threshold", "0.9")
+    said = [s for s in ran.result["evidence_limits"] if "both answered" in s]
+    # The policy is right on all of the 597 both answered; the frontier tier is too.
+    assert any("On the 597 of 600 items that both answered" in s and "+0.0 points" in s for s in said), said
 
 
 def test_r07_unanswered_stays_in_the_denominator(shared: Path, tmp_path: Path, capsys: Any) -> None:
