@@ -116,10 +116,12 @@ def _gain(
     arms: dict[str, Floats],
 ) -> StopRule:
     name = "no_gain_over_best_fixed_arm"
-    if router_total_usd is None or not arms:
+    if not arms:
+        return StopRule(name, None, "Gain over the best fixed arm: not known, since costs or outcomes are missing")
+    if router_total_usd is None:
         detail = (
-            "Gain over the best fixed arm: cannot be worked out without a point, known costs, and ten items (or "
-            "conversations) to cross-fit a searched threshold"
+            "Gain over the best fixed arm: not known, since no threshold keeps every limit as observed, or too "
+            "few items (or conversations) are there to judge a searched one on others: ten at least"
         )
         return StopRule(name, None, detail)
     means = {arm: float((t * data.weight).sum()) for arm, t in arms.items()}
