@@ -252,7 +252,9 @@ class TestOnTheWire:
         assert same_requests(study.arms, "litellm") == ([], [])
 
     def test_equal_bodies_to_two_models_are_two_arms(self, tmp_path: Path) -> None:
-        study = self.study(tmp_path, "name: a, model: m, sent: {top_k: 1}", "name: b, model: other, sent: {top_k: 1}")
+        study = self.study(
+            tmp_path, "name: a, model: m, sent: {top_k: 1}", "name: b, model: other, sent: {top_k: 1}"
+        )
         assert same_requests(study.arms, "other") == ([], [])
 
     def test_the_same_request_written_twice_is_one_arm(self, tmp_path: Path) -> None:
