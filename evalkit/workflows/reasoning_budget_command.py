@@ -6,15 +6,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from evalkit.errors import visible
-from evalkit.study.bundled import bundled_path
+from evalkit.errors import Fault, InputError, visible
 from evalkit.study.reasoning import override_reasoning, read_reasoning_study
 from evalkit.workflows.reasoning_budget import LadderInputs, ReasoningBudget, read_ladder, reasoning_budget
 from evalkit.workflows.run_files import report_folder, write_files
 
 __all__ = ["LadderOptions", "run_ladder"]
-
-BUNDLED = "word-problems"
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,13 @@ class LadderOptions:
 
 def run_ladder(options: LadderOptions) -> int:
     """Run the command; returns its exit code. Raises InputError for whatever cannot be used."""
-    study = read_reasoning_study(options.study if options.study is not None else bundled_path(BUNDLED))
+    if options.study is None:
+        what, fix = (
+            "no study is named, and none is bundled for reasoning budgets yet",
+            "give the path of a study file",
+        )
+        raise InputError(Fault(what, fix, field="STUDY"))
+    study = read_reasoning_study(options.study)
     inputs = read_ladder(override_reasoning(study, seed=options.seed))
     for note in inputs.notices:
         print(f"note: {visible(note, 600)}", file=sys.stderr)
