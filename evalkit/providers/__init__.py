@@ -1,1 +1,1 @@
-"""What is sent to models: prompts from data, byte for byte."""
+"""Calls to models: requests, replies and failures as values, and the providers that make them."""
