@@ -95,8 +95,8 @@ class FailureKind(StrEnum):
 class Reply:
     """What a model answered.
 
-    `text` is the visible answer, `reasoning` what came in a channel of its own. `usage` is as the provider gave it,
-    None where it gave none: never invented. `sent` is the body that went out, without the messages and without
+    `text` is the visible answer, `reasoning` what came in a channel of its own. `usage` is as the provider gave
+    it, None where it gave none: never invented. `sent` is the body that went out, without the messages and without
     secrets. `ttft_s` is the time to the first piece that was not empty, known of streams only; `request_s` that of
     the whole call. `notices` say what to know of the reply.
     """
