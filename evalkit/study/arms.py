@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from evalkit.errors import visible
 from evalkit.study import nodes
+from evalkit.study.calls_section import read_secrets
 from evalkit.study.fields import Section, clean_name, shown
 from evalkit.study.nodes import Scalar, join_path
 from evalkit.study.reasoning_models import EFFORTS, Arm, Effort, Fallback
@@ -69,6 +70,7 @@ def _arms(section: Section) -> list[Arm]:
     name = section.text("name", missing="write name: and the arm's name")
     params = read_params(section)
     model = section.text("model")
+    steps, instructions = _steps(section)
     arm = Arm(
         name=name or "",
         model=model,
@@ -76,7 +78,8 @@ def _arms(section: Section) -> list[Arm]:
         cost_usd=section.decimal("cost_usd"),
         effort=_effort(section, params),
         max_tokens=_max_tokens(section, params),
-        steps=_steps(section),
+        steps=steps,
+        instructions=instructions,
         of=section.text("of"),
         vote=section.integer("vote", low=2, high=1000),
         at_once=section.flag("at_once") is not False,
@@ -86,6 +89,7 @@ def _arms(section: Section) -> list[Arm]:
         declines_as=_declines(section),
         fallback=_fallback(section),
         sent=_body(section, "sent"),
+        secrets=read_secrets(section),
     )
     budgets = _budgets(section, arm)
     if name is None:
@@ -200,18 +204,33 @@ def _effort(section: Section, params: Mapping[str, object]) -> Effort | None:
     return cast("Effort | None", own if own is not None else nested)
 
 
-def _steps(section: Section) -> tuple[str, ...]:
+def _steps(section: Section) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(names, instructions): a number, a list of names, or a list of `name: instruction`."""
     node = section.get("steps")
     if node is None:
-        return ()
-    if isinstance(node, nodes.Sequence):
-        names = [item.value for item in node.items if isinstance(item, Scalar) and isinstance(item.value, str)]
-        if len(names) != len(node.items) or not names:
-            section.fault("steps", "is a list with something else than names", "write [plan, solve, check]")
-            return ()
-        return tuple(names)
-    count = section.integer("steps", low=1, high=100)
-    return () if count is None else tuple(f"step {i}" for i in range(1, count + 1))
+        return (), ()
+    if not isinstance(node, nodes.Sequence):
+        count = section.integer("steps", low=1, high=100)
+        return (() if count is None else tuple(f"step {i}" for i in range(1, count + 1))), ()
+    found = [_step(item) for item in node.items]
+    steps = [step for step in found if step is not None]
+    told = [text for _, text in steps if text is not None]
+    if len(steps) != len(found) or not steps or len(told) not in {0, len(steps)}:
+        what = "is a list with something else than names, or than a name and an instruction for each step"
+        section.fault("steps", what, 'write [plan, solve, check], or - plan: "Make a plan." a line for each')
+        return (), ()
+    return tuple(name for name, _ in steps), tuple(told)
+
+
+def _step(item: nodes.Node) -> tuple[str, str | None] | None:
+    """(name, instruction or None) of one step; None where it is neither."""
+    if isinstance(item, Scalar):
+        return (item.value, None) if isinstance(item.value, str) and item.value.strip() else None
+    if not isinstance(item, nodes.Mapping) or len(item.entries) != 1:
+        return None
+    ((name, entry),) = item.entries.items()
+    text = entry.node.value if isinstance(entry.node, Scalar) else None
+    return (name, text) if isinstance(text, str) and text.strip() else None
 
 
 def _declines(section: Section) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
 from evalkit.errors import Fault, visible
@@ -15,10 +15,11 @@ __all__ = ["Report", "Section", "clean_name", "shown"]
 
 
 class Report:
-    """Collects the faults of one file."""
+    """Collects the faults of one file. `secrets`: what was taken out of it, by field path."""
 
-    def __init__(self, file: str, faults: Sequence[Fault] = ()) -> None:
+    def __init__(self, file: str, faults: Sequence[Fault] = (), secrets: Mapping[str, str] | None = None) -> None:
         self.file = file
+        self.secrets: Mapping[str, str] = secrets or {}
         self.faults: list[Fault] = list(faults)
 
     def add(self, line: int | None, field: str | None, what: str, fix: str) -> None:

@@ -10,12 +10,15 @@ from decimal import Decimal
 from pathlib import Path
 
 from evalkit.costs.decimals import plain_decimal
+from evalkit.study.calls import Calls
 from evalkit.study.models import RoutingStudy, Source
 from evalkit.study.reasoning_models import ReasoningStudy
 
 __all__ = ["study_fingerprint"]
 
-_NOT_CONTENT = {"path", "base", "fingerprint", "notices"}
+_NOT_CONTENT = {"path", "base", "fingerprint", "notices", "calls"}
+# What a study said before it could say this hashes as it did.
+_WHERE_GIVEN = {"instructions"}
 
 
 def study_fingerprint(study: RoutingStudy | ReasoningStudy) -> str:
@@ -27,6 +30,13 @@ def study_fingerprint(study: RoutingStudy | ReasoningStudy) -> str:
     content = {item.name: getattr(study, item.name) for item in fields(study) if item.name not in _NOT_CONTENT}
     content["prices"] = _relative(study.prices, study.base)
     content["rubric"] = _relative(study.rubric, study.base)
+    if study.calls != Calls():
+        calls = {
+            item.name: getattr(study.calls, item.name) for item in fields(study.calls) if item.name != "options"
+        }
+        calls["system_prompt"] = _relative(study.calls.system_prompt, study.base)
+        calls["prompt"] = _relative(study.calls.prompt, study.base)
+        content["calls"] = calls
     content["risk"] = [[name, risk] for name, risk in study.risk.items()]
     text = json.dumps(
         ["evalkit.study/1", _canonical(content)],
@@ -48,7 +58,11 @@ def _canonical(value: object) -> object:
     if isinstance(value, Source):
         return {"written": value.written, "columns": dict(value.columns), "encoding": value.encoding}
     if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _canonical(getattr(value, item.name)) for item in fields(value)}
+        return {
+            item.name: _canonical(getattr(value, item.name))
+            for item in fields(value)
+            if item.name != "secrets" and (item.name not in _WHERE_GIVEN or getattr(value, item.name))
+        }
     if isinstance(value, Mapping):
         return {str(key): _canonical(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

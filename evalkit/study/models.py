@@ -8,6 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
+from evalkit.study.calls import Calls
+
 __all__ = [
     "Direction",
     "GateOn",
@@ -56,13 +58,15 @@ class Source:
 class Tier:
     """One tier, least capable first. `cost_usd` is assumed per request where outcomes carry no cost.
 
-    In `params` every literal secret is replaced by `[hidden]`: keys come from the environment.
+    In `params` every literal secret is replaced by `[hidden]`; `secrets` holds them by their path there, for the
+    call alone: they are never shown, stored or hashed.
     """
 
     name: str
     model: str | None = None
     params: Mapping[str, object] = field(default_factory=dict)
     cost_usd: Decimal | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,7 @@ class RoutingStudy:
     seed: int = 0
     near_total_escalation: float = 0.95
     bootstrap_replicates: int = 2000
+    calls: Calls = field(default_factory=Calls)
     fingerprint: str = ""
     notices: tuple[str, ...] = ()
 

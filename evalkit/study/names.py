@@ -26,6 +26,12 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "seed",
         "near_total_escalation",
         "bootstrap_replicates",
+        "system_prompt",
+        "prompt",
+        "samples",
+        "aliases",
+        "local_models",
+        "replay",
     ),
     "router": (
         "policy",

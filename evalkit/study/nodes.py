@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from evalkit.errors import Fault, InputError
@@ -62,12 +63,16 @@ Node = Scalar | Sequence | Mapping
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One parsed file. `root` is None where the text could not be parsed to its end; then `faults` says why."""
+    """One parsed file. `root` is None where the text could not be parsed to its end; then `faults` says why.
+
+    `secrets` are the literal secrets that were taken out of it, by field path: never shown, never stored.
+    """
 
     file: str
     text: str
     root: Node | None
     faults: tuple[Fault, ...]
+    secrets: MappingOf[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def require(self) -> Node:
         """The root, or an `InputError` with every fault."""

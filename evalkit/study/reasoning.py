@@ -10,6 +10,7 @@ from typing import cast
 from evalkit.errors import Fault, InputError, visible
 from evalkit.study import nodes
 from evalkit.study.arms import read_arms
+from evalkit.study.calls_section import read_calls
 from evalkit.study.fields import Report, Section, clean_name, shown
 from evalkit.study.fingerprint import study_fingerprint
 from evalkit.study.models import GateOn, LabelsKind, MissingOutcomes
@@ -32,7 +33,7 @@ def read_reasoning_study(path: str | Path, *, files_exist: bool = True) -> Reaso
     dropped and named in `notices`. Raises `InputError` with every fault of the file.
     """
     document, notices = hide_secrets(load_yaml(path))
-    report = Report(document.file, document.faults)
+    report = Report(document.file, document.faults, document.secrets)
     if document.root is None:
         raise InputError(report.in_order())
     if not isinstance(document.root, nodes.Mapping):
@@ -78,13 +79,13 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
     missing_outcomes = top.choice("missing_outcomes", ("error", "unanswered"))
     client = top.choice("client", ("litellm", "other"))
     value = top.number("value_per_point_usd")
-    samples = top.integer("samples", low=1, high=10_000)
     looks = top.integer("looks", low=1, high=50)
     seed = top.integer("seed", low=0, high=MAX_SEED)
     replicates = top.integer("bootstrap_replicates", low=100, high=100_000)
     description = top.text("description")
     prices = read_file(top, "prices", base)
     rubric = read_file(top, "rubric", base)
+    calls = read_calls(top, base)
     _check_replay(top, arms)
     if name is None or labels is None:
         return None
@@ -105,12 +106,13 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
         limits=limits,
         value_per_point_usd=value,
         smallest_worthwhile_gain=gain,
-        samples=samples,
+        samples=calls.samples if top.has("samples") else None,
         client=cast(Client, client or "other"),
         confidence=0.95 if confidence is None else confidence,
         looks=1 if looks is None else looks,
         seed=seed or 0,
         bootstrap_replicates=2000 if replicates is None else replicates,
+        calls=calls,
         notices=notices,
     )
 

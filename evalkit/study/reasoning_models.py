@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
+from evalkit.study.calls import Calls
 from evalkit.study.models import GateOn, LabelsKind, MissingOutcomes, Source
 
 __all__ = ["EFFORTS", "Arm", "ArmLimits", "Client", "Effort", "Fallback", "ReasoningRisk", "ReasoningStudy"]
@@ -29,7 +30,8 @@ class Fallback:
 @dataclass(frozen=True, slots=True)
 class Arm:
     """One way to answer. The budget that was asked for is `budget_tokens`, `effort` or `steps`; `sent` is the body
-    that reached the provider, without its messages, where it was recorded.
+    that reached the provider, without its messages, where it was recorded. `instructions` has the text of each of
+    the `steps` where the study writes them: a replay needs them. `secrets` are as in a `Tier`.
 
     vote: the majority of so many runs of the arm `of`, at once or one by one. loop: runs of the arm `of` again, at
     most so often, until the reply keeps its contract; a check costs `check_usd` and `check_seconds`. declines_as:
@@ -53,6 +55,8 @@ class Arm:
     declines_as: tuple[str, ...] = ()
     fallback: Fallback | None = None
     sent: Mapping[str, object] | None = None
+    instructions: tuple[str, ...] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def recorded(self) -> bool:
@@ -125,6 +129,7 @@ class ReasoningStudy:
     looks: int = 1
     seed: int = 0
     bootstrap_replicates: int = 2000
+    calls: Calls = field(default_factory=Calls)
     fingerprint: str = ""
     notices: tuple[str, ...] = ()
 

@@ -27,6 +27,11 @@ REASONING_SECTIONS: dict[str, tuple[str, ...]] = {
         "looks",
         "seed",
         "bootstrap_replicates",
+        "system_prompt",
+        "prompt",
+        "aliases",
+        "local_models",
+        "replay",
     ),
     "limits": ("min_pass_rate", "max_cost_per_request", "p95_task_seconds"),
     "arms[]": (

@@ -9,6 +9,7 @@ from typing import cast
 
 from evalkit.errors import Fault, InputError
 from evalkit.study import nodes
+from evalkit.study.calls_section import read_calls
 from evalkit.study.checks import check_replay, check_risk, check_router, weight_notices
 from evalkit.study.fields import Report, Section
 from evalkit.study.fingerprint import study_fingerprint
@@ -33,7 +34,7 @@ def read_study(path: str | Path, *, files_exist: bool = True) -> RoutingStudy:
     named in `notices`. Raises `InputError` with every fault of the file.
     """
     document, notices = hide_secrets(load_yaml(path))
-    report = Report(document.file, document.faults)
+    report = Report(document.file, document.faults, document.secrets)
     if document.root is None:
         raise InputError(report.in_order())
     if not isinstance(document.root, nodes.Mapping):
@@ -84,6 +85,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
     description = top.text("description")
     prices = read_file(top, "prices", base)
     rubric = read_file(top, "rubric", base)
+    calls = read_calls(top, base)
     check_risk(top, risk)
     if router is not None:
         check_router(router, tiers, risk, limits)
@@ -112,6 +114,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
         seed=seed or 0,
         near_total_escalation=0.95 if near_total is None else near_total,
         bootstrap_replicates=2000 if replicates is None else replicates,
+        calls=calls,
         notices=notices + tuple(weight_notices(risk)),
     )
 

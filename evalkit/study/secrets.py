@@ -60,7 +60,7 @@ def hide_secrets(document: Document) -> tuple[Document, tuple[str, ...]]:
         if number not in search.lines and redact(rest) != rest:
             search.note(number, None, "holds what looks like a key or password")
     notices = tuple(str(found) for found in sorted(search.found, key=lambda fault: fault.line or 0))
-    return replace(document, root=root, faults=faults, text=""), notices
+    return replace(document, root=root, faults=faults, text="", secrets=search.taken), notices
 
 
 def _variable(reference: str) -> str:
@@ -74,6 +74,7 @@ class _Search:
         self.found: list[Fault] = []
         self.lines: set[int] = set()
         self._hidden_fields: set[str] = set()
+        self.taken: dict[str, str] = {}
 
     def note(self, line: int, path: str | None, what: str) -> None:
         self.lines.add(line)
@@ -105,6 +106,7 @@ class _Search:
                 return node
             for word in node.text.split():
                 remember_secret(word)
+            self.taken[path] = node.text
             self.note(node.line, path, "holds a secret as plain text")
             if isinstance(node.value, Refused):
                 self._hidden_fields.add(path)
@@ -115,6 +117,7 @@ class _Search:
             return node
         for word in _KEY_LIKE.findall(node.text):
             remember_secret(word)
+        self.taken[path] = node.text
         self.note(node.line, path, "holds what looks like a key or password")
         value = shown if isinstance(node.value, str | int | Decimal) else node.value
         return replace(node, value=value, text=shown)

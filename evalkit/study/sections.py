@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 
 from evalkit.errors import visible
 from evalkit.study import nodes
+from evalkit.study.calls_section import read_secrets
 from evalkit.study.fields import Section, clean_name, shown
 from evalkit.study.models import (
     Direction,
@@ -112,7 +113,7 @@ def _tier(section: Section) -> Tier | None:
     if problem is not None:
         section.fault("name", problem, "give the tier another name")
         return None
-    return Tier(name=name, model=model, params=params, cost_usd=cost)
+    return Tier(name=name, model=model, params=params, cost_usd=cost, secrets=read_secrets(section))
 
 
 def read_params(section: Section) -> Mapping[str, object]:
