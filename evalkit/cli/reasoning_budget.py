@@ -13,7 +13,7 @@ __all__ = ["reasoning_budget"]
 def reasoning_budget(
     study: Annotated[
         Path | None,
-        typer.Argument(help="A reasoning-budget study (YAML). None is bundled yet."),
+        typer.Argument(help="A reasoning-budget study (YAML). Without one the bundled study is run."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the report (default: reports/<study>).")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from evalkit.workflows.reasoning_items import task_rows, worst_tasks
 from evalkit.workflows.reasoning_result import reasoning_document
 from evalkit.workflows.reasoning_tokens import settle_outcomes
 
-__all__ = ["LadderInputs", "ReasoningBudget", "read_ladder", "reasoning_budget"]
+__all__ = ["LadderInputs", "ReasoningBudget", "looks_record", "read_ladder", "reasoning_budget"]
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,11 @@ def _not_measured(result: LadderResult, outcomes: Outcomes) -> LadderResult:
     )
 
 
+def looks_record(study: ReasoningStudy) -> Path:
+    """The record of looks at the study's tasks: beside the file, for a dataset of the hub beside the study."""
+    return looks_path(study.labels.path if study.labels.path is not None else study.path)
+
+
 def _look(inputs: LadderInputs, now: str) -> Look:
     study = inputs.study
     parts = {
@@ -179,12 +185,11 @@ def _look(inputs: LadderInputs, now: str) -> Look:
     }
     if inputs.priced.card_hash is not None:
         parts["prices"] = inputs.priced.card_hash
-    beside = study.labels.path if study.labels.path is not None else study.path
     # Where no arm has a known cost none can be selected: putting that right must not cost the look.
     cost = inputs.assembled.data.cost_usd[inputs.assembled.data.sampled]
     delta = 1.0 - study.confidence
     book = not bool(np.isnan(cost).all())
-    return take_look(looks_path(beside), parts, declared=study.looks, delta=delta, now=now, book=book)
+    return take_look(looks_record(study), parts, declared=study.looks, delta=delta, now=now, book=book)
 
 
 def _evidence_limits(inputs: LadderInputs, result: LadderResult, look: Look) -> list[str]:

@@ -6,12 +6,23 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from evalkit.errors import Fault, InputError, visible
+from evalkit.errors import visible
+from evalkit.study.bundled import bundled_path
 from evalkit.study.reasoning import override_reasoning, read_reasoning_study
-from evalkit.workflows.reasoning_budget import LadderInputs, ReasoningBudget, read_ladder, reasoning_budget
-from evalkit.workflows.run_files import report_folder, write_files
+from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.workflows.reasoning_budget import (
+    LadderInputs,
+    ReasoningBudget,
+    looks_record,
+    read_ladder,
+    reasoning_budget,
+)
+from evalkit.workflows.run_files import refuse_to_overwrite, report_folder, write_files
 
-__all__ = ["LadderOptions", "run_ladder"]
+__all__ = ["BUNDLED", "LadderOptions", "run_ladder"]
+
+BUNDLED = "word-problems"
+"""The bundled study of this kind."""
 
 
 @dataclass(frozen=True)
@@ -29,16 +40,12 @@ class LadderOptions:
 
 def run_ladder(options: LadderOptions) -> int:
     """Run the command; returns its exit code. Raises InputError for whatever cannot be used."""
-    if options.study is None:
-        what, fix = (
-            "no study is named, and none is bundled for reasoning budgets yet",
-            "give the path of a study file",
-        )
-        raise InputError(Fault(what, fix, field="STUDY"))
-    study = read_reasoning_study(options.study)
-    inputs = read_ladder(override_reasoning(study, seed=options.seed))
+    path = options.study if options.study is not None else bundled_path(BUNDLED)
+    study = override_reasoning(read_reasoning_study(path), seed=options.seed)
+    inputs = read_ladder(study)
     for note in inputs.notices:
         print(f"note: {visible(note, 600)}", file=sys.stderr)
+    refuse_to_overwrite(_read_files(study), list(_files(options, study)))  # before a look is booked
     judged = reasoning_budget(inputs)
     report = _write(options, inputs, judged)
     _print(options, judged, report)
@@ -47,17 +54,31 @@ def run_ladder(options: LadderOptions) -> int:
     return exit_code(judged.document)
 
 
+def _files(options: LadderOptions, study: ReasoningStudy) -> list[Path]:
+    """Every file that the run writes: report, result and items first."""
+    folder = options.out if options.out is not None else report_folder(study.name)
+    asked = [options.json_file, options.junit, options.markdown]
+    names = ("report.html", "result.json", "items.jsonl.gz")
+    return [*(folder / name for name in names), *(path for path in asked if path is not None)]
+
+
+def _read_files(study: ReasoningStudy) -> list[Path | None]:
+    """Every file that the run reads, the record of looks included."""
+    tables = [source.path for source in (study.labels, study.outcomes) if source is not None]
+    return [study.path, looks_record(study), study.prices, study.rubric, *tables]
+
+
 def _write(options: LadderOptions, inputs: LadderInputs, judged: ReasoningBudget) -> Path:
     """Render everything, then write each file whole; nothing is written before all of it is rendered."""
     from evalkit.reporting import dump_json, render_junit
     from evalkit.reporting.reasoning import render_ladder_html, render_ladder_markdown
 
-    folder = options.out if options.out is not None else report_folder(inputs.study.name)
+    report, result, items = _files(options, inputs.study)[:3]
     document = judged.document
     files: dict[Path, bytes] = {
-        folder / "report.html": render_ladder_html(document).encode("utf-8"),
-        folder / "result.json": dump_json(document),
-        folder / "items.jsonl.gz": judged.items_gz,
+        report: render_ladder_html(document).encode("utf-8"),
+        result: dump_json(document),
+        items: judged.items_gz,
     }
     if options.json_file is not None:
         files[options.json_file] = dump_json(document)
@@ -66,7 +87,7 @@ def _write(options: LadderOptions, inputs: LadderInputs, judged: ReasoningBudget
     if options.markdown is not None:
         files[options.markdown] = render_ladder_markdown(document).encode("utf-8")
     write_files(files)
-    return folder / "report.html"
+    return report
 
 
 def _print(options: LadderOptions, judged: ReasoningBudget, report: Path) -> None:

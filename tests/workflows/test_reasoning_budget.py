@@ -384,10 +384,3 @@ def test_weights_and_groups_reach_the_ladder(tmp_path: Path, capsys: pytest.Capt
     gate = next(g for g in result["gates"] if g["name"] == "pass_rate")
     assert gate["n"] == pytest.approx(60 / 2 / 2)
     assert set(ARMS) == {a["name"] for a in result["arms"]}
-
-
-def test_without_a_study_the_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    from evalkit.cli.app import main
-
-    assert main(["reasoning-budget"]) == 2
-    assert "give the path of a study file" in capsys.readouterr().err
