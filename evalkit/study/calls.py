@@ -39,7 +39,7 @@ class Weights:
 class Calls:
     """Everything about calls that is the same for all candidates.
 
-    `system_prompt` is a file sent as the system message, as it is; `prompt` a template around each item's prompt.
+    `system_prompt` is a file sent as the system message; `prompt` a template with `{prompt}` around each item's prompt.
     `aliases` are names under which a model may serve itself. `samples` is how often each item is asked.
     """
 
