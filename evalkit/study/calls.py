@@ -39,8 +39,8 @@ class Weights:
 class Calls:
     """Everything about calls that is the same for all candidates.
 
-    `system_prompt` is a file sent as the system message; `prompt` a template with `{prompt}` around each item's prompt.
-    `aliases` are names under which a model may serve itself. `samples` is how often each item is asked.
+    `system_prompt` is a file sent as the system message; `prompt` a template with `{prompt}` around each item's
+    prompt. `aliases` are names under which a model may serve itself. `samples` is how often each item is asked.
     """
 
     system_prompt: Path | None = None
