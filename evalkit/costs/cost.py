@@ -26,20 +26,25 @@ class Cost:
     notices: tuple[str, ...] = ()
 
 
-def cost_usd(usage: Usage, price: Price, *, batch: bool = False, tool_usd: Decimal = Decimal(0)) -> Cost:
+def cost_usd(usage: Usage, price: Price, *, batch: bool = False, tool_usd: Decimal | None = None) -> Cost:
     """The list price of one request.
 
     `(input - cache_read - cache_write) * p_in + cache_read * p_read + cache_write * p_write + output * p_out +
     tool_usd`. The tier is chosen by the whole prompt (strictly above the boundary) and holds for all its tokens;
     `batch` multiplies the tokens' price by the card's batch factor. Reasoning is part of the output: priced once.
     A cache read without a price of its own is billed as input, and said to be; a cache write without one is
-    unknown, since it costs more than input with some providers.
+    unknown, since it costs more than input with some providers. Unknown, too, is the cost of tokens that are no
+    text, of what is billed beside tokens where `tool_usd` does not say it, and of a processing that the price is
+    not for.
     """
     if usage.problem is not None:
         return Cost(None, _with_readings(usage, price, batch=batch, tool_usd=tool_usd))
     contradiction = usage.contradiction()
     if contradiction is not None:
         return Cost(None, contradiction)
+    uncovered = _uncovered(usage, price, batch=batch, tool_usd=tool_usd)
+    if uncovered is not None:
+        return Cost(None, uncovered)
     prompt, output = usage.input_tokens or 0, usage.output_tokens or 0
     read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
     written_1h = usage.cache_write_1h_tokens or 0
@@ -63,7 +68,19 @@ def cost_usd(usage: Usage, price: Price, *, batch: bool = False, tool_usd: Decim
         ) / _MILLION
         if batch and price.period.batch_factor is not None:
             usd *= price.period.batch_factor
-        return Cost(usd + tool_usd, notices=notices)
+        return Cost(usd + (tool_usd or Decimal(0)), notices=notices)
+
+
+def _uncovered(usage: Usage, price: Price, *, batch: bool, tool_usd: Decimal | None) -> str | None:
+    """What this usage was billed for that the price does not say."""
+    if usage.media is not None:
+        return f"has {usage.media}, which a price for text does not cover"
+    if usage.fees is not None and tool_usd is None:
+        return f"has {usage.fees}, which is billed beside the counted tokens"
+    as_asked = usage.processing is None or (batch and usage.processing == "service_tier batch")
+    if price.period.standard_only and not as_asked:
+        return f"was served with {usage.processing}, and {price.model} has the standard price only"
+    return None
 
 
 def _unpriced(rates: Rates, written: int, written_1h: int) -> str | None:
@@ -72,7 +89,7 @@ def _unpriced(rates: Rates, written: int, written_1h: int) -> str | None:
     return "cache_write_1h" if written_1h and rates.cache_write_1h is None else None
 
 
-def _with_readings(usage: Usage, price: Price, *, batch: bool, tool_usd: Decimal) -> str:
+def _with_readings(usage: Usage, price: Price, *, batch: bool, tool_usd: Decimal | None) -> str:
     """The problem of a usage and, where several readings remain, what each of them would cost."""
     said = []
     for reading in usage.readings:
@@ -89,7 +106,7 @@ def cost_on_card(
     *,
     on: date | None = None,
     batch: bool = False,
-    tool_usd: Decimal = Decimal(0),
+    tool_usd: Decimal | None = None,
 ) -> Cost:
     """The cost of one request at the card's price for `model`: unknown where the card has none."""
     price = card.price(model, on)

@@ -14,6 +14,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "prompt_tokens",
         "input_tokens",
         "promptTokenCount",
+        "inputTokens",
         "input",
         "gen_ai.usage.input_tokens",
         "gen_ai.usage.prompt_tokens",
@@ -23,18 +24,30 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "completion_tokens",
         "output_tokens",
         "candidatesTokenCount",
+        "outputTokens",
         "output",
         "gen_ai.usage.output_tokens",
         "gen_ai.usage.completion_tokens",
         "llm.token_count.completion",
     ),
-    "total": ("total_tokens", "totalTokenCount", "total", "gen_ai.usage.total_tokens", "llm.token_count.total"),
+    "total": (
+        "total_tokens",
+        "totalTokenCount",
+        "totalTokens",
+        "total",
+        "gen_ai.usage.total_tokens",
+        "llm.token_count.total",
+    ),
     "cache_read": (
         "prompt_tokens_details.cached_tokens",
         "input_tokens_details.cached_tokens",
         "cache_read_input_tokens",
         "prompt_cache_hit_tokens",
         "cachedContentTokenCount",
+        "cacheReadInputTokens",
+        "cacheReadInputTokenCount",
+        # Not num_cached_tokens: it counts what the server reused, at no lower price.
+        "cached_tokens",
         "input_cached_tokens",
         "input_cache_read",
         "cache_read_tokens",
@@ -49,6 +62,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "prompt_tokens_details.cache_creation_tokens",
         "input_tokens_details.cache_write_tokens",
         "cache_creation_input_tokens",
+        "cacheWriteInputTokens",
+        "cacheWriteInputTokenCount",
         "input_cache_creation",
         "input_cache_write",
         "cache_write_tokens",
@@ -75,7 +90,6 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "miss": ("prompt_cache_miss_tokens",),
     "tool_prompt": ("toolUsePromptTokenCount",),
 }
-_OTHER_MEDIA = ("audio_tokens", "image_tokens", "video_tokens")
 _DETAILS = (
     "prompt_tokens_details",
     "input_tokens_details",
@@ -118,9 +132,10 @@ def usage_of(raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The usage inside a provider's response or a trace record, or `raw` itself where it is one."""
     if not isinstance(raw, Mapping):
         return None
-    for key in ("usage", "usageMetadata", "usageDetails"):
-        if isinstance(raw.get(key), Mapping):
-            return raw[key]  # type: ignore[no-any-return]
+    for key in ("usage", "usageMetadata", "usageDetails", "meta"):
+        inner = raw.get(key)
+        if isinstance(inner, Mapping) and (key != "meta" or "billed_units" in inner):
+            return inner
     known = {name.split(".")[0] for names in _NAMES.values() for name in names} | {
         name for names in _NAMES.values() for name in names
     }
@@ -129,6 +144,12 @@ def usage_of(raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 def read_counts(usage: Mapping[str, Any]) -> Counts:
     """The counts of a usage. Those that are no whole numbers, negative or at odds with others are a `problem`."""
+    billed = usage.get("billed_units")
+    if isinstance(billed, Mapping):  # what was processed stands beside what is billed
+        if usage.get("cached_tokens"):
+            what = f"cached_tokens {usage['cached_tokens']!r:.60} beside billed_units"
+            return Counts(problem=f"{what}: it is not said how they are billed")
+        return read_counts(billed)
     values: dict[str, int | None] = {}
     names = dict(_STANDARD)
     for kind, known in _NAMES.items():
@@ -151,15 +172,20 @@ def read_counts(usage: Mapping[str, Any]) -> Counts:
 
 
 def _joined(usage: Mapping[str, Any], values: dict[str, int | None], names: dict[str, str]) -> Counts:
-    """Counts that some providers split, put together; media that a text price does not cover, refused."""
-    media = list(_not_text(usage))
-    if media:
-        return Counts(problem=f"has {', '.join(media)}, which a price for text does not cover")
+    """Counts that some providers split, put together; buckets of unknown meaning, refused."""
+    unknown = list(_unknown_buckets(usage))
+    if unknown:
+        return Counts(problem=f"has {', '.join(unknown)}, which a price for text does not cover")
     hit, miss, prompt = values["cache_read"], values["miss"], values["input"]
     if miss is not None and hit is not None and prompt is not None and hit + miss != prompt:
         added = f"cache hit {hit} and cache miss {miss}"
         return Counts(problem=f"{added} do not add up to {names['input']} {prompt}")
     short, long, written = values["write_5m"], values["write_1h"], values["cache_write"]
+    details = usage.get("cacheDetails")  # writes by the time they live
+    if isinstance(details, list) and any(
+        isinstance(part, Mapping) and part.get("ttl") == "1h" for part in details
+    ):
+        return Counts(problem="cacheDetails name a ttl of 1h, and what they count beside the writes is not known")
     if short is not None or long is not None:
         split = (short or 0) + (long or 0)
         if written is not None and split != written:
@@ -179,13 +205,9 @@ def _joined(usage: Mapping[str, Any], values: dict[str, int | None], names: dict
     )
 
 
-def _not_text(usage: Mapping[str, Any]) -> Iterator[str]:
-    """Counts of tokens that a price for text does not cover: sound, pictures, buckets of unknown meaning."""
-    for details in _DETAILS:
-        inner = usage.get(details)
-        if isinstance(inner, Mapping):
-            yield from (f"{name} {inner[name]}" for name in _OTHER_MEDIA if inner.get(name))
-    if "input" in usage or "output" in usage:  # disjoint buckets: one that is not known would be lost
+def _unknown_buckets(usage: Mapping[str, Any]) -> Iterator[str]:
+    """Of disjoint buckets, those that are not known: their tokens would be lost."""
+    if "input" in usage or "output" in usage:
         known = {name for names in _NAMES.values() for name in names}
         for name, value in usage.items():
             if name.startswith(("input_", "output_")) and name not in known and value:

@@ -8,6 +8,8 @@ from typing import Any
 
 __all__ = [
     "ANTHROPIC",
+    "BEDROCK",
+    "COHERE",
     "DEEPSEEK",
     "GEMINI",
     "LANGFUSE",
@@ -30,10 +32,6 @@ class Layout:
     cache_inside: bool | None
     reasoning_inside: bool | None
 
-    def allows(self, cache_inside: bool, reasoning_inside: bool) -> bool:
-        """This layout does not speak against the reading."""
-        return self.cache_inside in {None, cache_inside} and self.reasoning_inside in {None, reasoning_inside}
-
     def __str__(self) -> str:
         cache = "inside" if self.cache_inside else "beside"
         reasoning = "inside" if self.reasoning_inside else "beside"
@@ -43,6 +41,9 @@ class Layout:
 OPENAI = Layout("openai", cache_inside=True, reasoning_inside=True)
 """OpenAI, and what LiteLLM makes of every provider."""
 ANTHROPIC = Layout("anthropic", cache_inside=False, reasoning_inside=True)
+BEDROCK = Layout("bedrock", cache_inside=False, reasoning_inside=True)
+COHERE = Layout("cohere", cache_inside=True, reasoning_inside=True)
+"""`billed_units`: what is billed, beside the tokens that were processed."""
 GEMINI = Layout("gemini", cache_inside=True, reasoning_inside=False)
 XAI = Layout("xai", cache_inside=True, reasoning_inside=False)
 DEEPSEEK = Layout("deepseek", cache_inside=True, reasoning_inside=True)
@@ -55,7 +56,8 @@ UNDECLARED = Layout("undeclared", cache_inside=True, reasoning_inside=None)
 differ in where reasoning is counted."""
 
 LAYOUTS: dict[str, Layout] = {
-    layout.name: layout for layout in (OPENAI, ANTHROPIC, GEMINI, XAI, DEEPSEEK, LANGFUSE, OPENTELEMETRY)
+    layout.name: layout
+    for layout in (OPENAI, ANTHROPIC, BEDROCK, COHERE, GEMINI, XAI, DEEPSEEK, LANGFUSE, OPENTELEMETRY)
 }
 """Layouts that a user can declare by name."""
 
@@ -64,6 +66,10 @@ def known_layout(usage: Mapping[str, Any]) -> Layout:
     """The layout that the names of the counts speak for, by what only one source uses."""
     if "promptTokenCount" in usage:
         return GEMINI
+    if "billed_units" in usage:
+        return COHERE
+    if "inputTokens" in usage:
+        return BEDROCK
     if any(key.startswith("gen_ai.usage.") for key in usage):
         return OPENTELEMETRY
     if any(key.startswith("llm.token_count.") for key in usage):

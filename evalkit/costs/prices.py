@@ -47,7 +47,8 @@ class Tier:
 class PricePeriod:
     """What a model costs from a day on (None: always). `batch_factor` multiplies a call made through a batch API.
 
-    `kinds` holds the origin of single numbers where it differs from `kind`.
+    `kinds` holds the origin of single numbers where it differs from `kind`. `standard_only`: the numbers are those
+    of the provider's standard processing, and of no other service tier, speed or region.
     """
 
     rates: Rates
@@ -57,6 +58,7 @@ class PricePeriod:
     kind: Kind = Kind.ASSUMED
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     source: str | None = None
+    standard_only: bool = False
 
     def rates_for(self, input_tokens: int) -> Rates:
         """The rates for a prompt of this size: the highest tier that it is strictly above, for all its tokens."""

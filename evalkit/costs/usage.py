@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evalkit.costs.conditions import read_conditions
 from evalkit.costs.fields import Counts, read_counts, usage_of
-from evalkit.costs.layouts import Layout, known_layout
+from evalkit.costs.layouts import GEMINI, Layout, known_layout
 
 __all__ = ["Reading", "Usage", "constant_counts", "normal_usage"]
 
@@ -23,7 +24,9 @@ class Usage:
 
     `cache_write_1h_tokens` is the part of `cache_write_tokens` that was written to live for an hour. `layout` says
     which layout the counts came in and what decided it. `problem` and `fix` say why the counts cannot be priced;
-    `readings` are the possible normal forms where several remain.
+    `readings` are the possible normal forms where several remain. `media`, `fees` and `processing` say what the
+    counts do not: tokens that are no text, what is billed beside tokens, and a way of processing that has a price
+    of its own.
     """
 
     input_tokens: int | None = None
@@ -36,6 +39,9 @@ class Usage:
     problem: str | None = None
     fix: str | None = None
     readings: tuple[Reading, ...] = ()
+    media: str | None = None
+    fees: str | None = None
+    processing: str | None = None
 
     @property
     def inconsistent(self) -> bool:
@@ -106,13 +112,20 @@ def normal_usage(raw: Mapping[str, Any] | None, layout: Layout | None = None) ->
             problem="no usage was returned",
             fix="ask for it, in a stream with stream_options: {include_usage: true}",
         )
-    counts = read_counts(found)
+    said = read_conditions(raw or {}, found)
+    usage = _of_counts(read_counts(found), known_layout(found), layout)
+    return replace(usage, media=said.media, fees=said.fees, processing=said.processing)
+
+
+def _of_counts(counts: Counts, known: Layout, declared: Layout | None) -> Usage:
     if counts.problem is not None:
         return Usage(layout="unclear", problem=counts.problem, fix=counts.fix)
-    if layout is not None:
-        chosen = _form(counts, layout.cache_inside is not False, layout.reasoning_inside is not False)
-        return _checked(counts, chosen, f"declared: {layout}")
-    return _decided(counts, known_layout(found))
+    if known is GEMINI and counts.output is None and counts.input is not None and counts.total is not None:
+        counts = replace(counts, output=0)  # it leaves out what is 0; the total must agree
+    if declared is not None:
+        chosen = _form(counts, declared.cache_inside is not False, declared.reasoning_inside is not False)
+        return _checked(counts, chosen, f"declared: {declared}")
+    return _decided(counts, known)
 
 
 def _decided(counts: Counts, known: Layout) -> Usage:
@@ -125,7 +138,7 @@ def _decided(counts: Counts, known: Layout) -> Usage:
     else:
         fitting, decided_by = readings, f"as {known.name} is known for"
     # More than one left, or no total to ask: what the source is known for.
-    wanted = [pair for pair in fitting if known.allows(*pair)]
+    wanted = [pair for pair in fitting if _allowed(known, counts, *pair)]
     candidates = wanted or fitting
     if counts.total is None:
         possible = [pair for pair in candidates if _form(counts, *pair).contradiction() is None]
@@ -135,6 +148,13 @@ def _decided(counts: Counts, known: Layout) -> Usage:
         shown = Layout(known.name, cache_inside=pair[0], reasoning_inside=pair[1])
         return _checked(counts, _form(counts, *pair), f"{shown}; {decided_by}")
     return _ambiguous(counts, candidates)
+
+
+def _allowed(known: Layout, counts: Counts, cache_inside: bool, reasoning_inside: bool) -> bool:
+    """The layout does not speak against the reading, in what makes a difference for these counts."""
+    return (not counts.cached or known.cache_inside in {None, cache_inside}) and (
+        not counts.reasoning or known.reasoning_inside in {None, reasoning_inside}
+    )
 
 
 def _readings(counts: Counts) -> Iterator[tuple[bool, bool]]:

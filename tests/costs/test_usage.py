@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalkit.costs import LAYOUTS, Layout, Usage, constant_counts, normal_usage
+from evalkit.costs import (
+    LAYOUTS,
+    Cost,
+    Layout,
+    Price,
+    PricePeriod,
+    Rates,
+    Usage,
+    constant_counts,
+    cost_usd,
+    normal_usage,
+)
 from evalkit.costs.layouts import ANTHROPIC, OPENAI, XAI
 
 
@@ -58,6 +70,45 @@ def form(usage: Usage) -> tuple[int | None, ...]:
             },
             (130213, 128955, 1253, 120, 64),
             id="anthropic",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 13,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+                "output_tokens": 44,
+                "output_tokens_details": {"thinking_tokens": 33},
+            },
+            (13, 0, 0, 44, 33),
+            id="anthropic without cache: its thinking is inside all the same",
+        ),
+        pytest.param(
+            {
+                "inputTokens": 22,
+                "outputTokens": 13,
+                "totalTokens": 2527,
+                "cacheReadInputTokens": 0,
+                "cacheReadInputTokenCount": 0,
+                "cacheWriteInputTokens": 2492,
+                "cacheWriteInputTokenCount": 2492,
+            },
+            (2514, 0, 2492, 13, None),
+            id="bedrock",
+        ),
+        pytest.param(
+            {
+                "usage": {
+                    "billed_units": {"input_tokens": 431, "output_tokens": 661},
+                    "tokens": {"input_tokens": 2190},
+                }
+            },
+            (431, None, None, 661, None),
+            id="cohere",
+        ),
+        pytest.param(
+            {"promptTokenCount": 15, "thoughtsTokenCount": 2, "totalTokenCount": 17},
+            (15, None, None, 2, 2),
+            id="gemini leaves out what is 0",
         ),
         pytest.param(
             {
@@ -296,14 +347,6 @@ def test_a_total_that_fits_two_readings_leaves_the_choice_to_what_is_known() -> 
             },
             "cache writes 4 and 4 do not add up to 9",
         ),
-        (
-            {
-                "prompt_tokens": 10,
-                "completion_tokens": 5,
-                "prompt_tokens_details": {"audio_tokens": 3},
-            },
-            "has audio_tokens 3, which a price for text does not cover",
-        ),
         ({"input": 10, "output": 5, "input_audio": 3}, "has input_audio 3, which a price for text does not cover"),
     ],
 )
@@ -313,6 +356,51 @@ def test_contradictions_are_marked_never_clamped(raw: dict[str, Any], problem: s
     assert str(usage.problem).startswith(problem)
     assert usage.fix
     assert usage.input_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (
+            {"prompt_tokens_details": {"audio_tokens": 3}},
+            "has audio_tokens 3, which a price for text does not cover",
+        ),
+        (
+            {"server_tool_use": {"web_search_requests": 2, "web_fetch_requests": 1}},
+            "has web_search_requests 2, which is billed beside the counted tokens",
+        ),
+        (
+            {"iterations": [{"type": "message"}, {"type": "advisor_message", "model": "demo/other"}]},
+            "has a pass of type advisor_message by demo/other, which is billed beside the counted tokens",
+        ),
+        (
+            {"service_tier": "priority"},
+            "was served with service_tier priority, and demo/mid has the standard price only",
+        ),
+    ],
+)
+def test_what_the_counts_do_not_say_leaves_the_cost_unknown(raw: dict[str, Any], reason: str) -> None:
+    usage = normal_usage({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, **raw})
+    assert form(usage) == (10, None, None, 5, None)  # the counts stay
+    base = Price("demo/mid", PricePeriod(Rates(Decimal(2), Decimal(8)), standard_only=True))
+    assert cost_usd(usage, base) == Cost(None, reason)
+    own = Price("demo/mid", PricePeriod(Rates(Decimal(2), Decimal(8))))
+    known = cost_usd(usage, own, tool_usd=Decimal("0.01")).usd
+    # Fees are told by the caller, and a card of one's own is for the way one calls.
+    assert known == (None if usage.media else Decimal("0.01006"))
+
+
+@pytest.mark.parametrize("tier", ["standard", "default", "auto", None])
+def test_the_standard_way_needs_no_word(tier: str | None) -> None:
+    usage = normal_usage({"usage": {"prompt_tokens": 10, "completion_tokens": 5}, "service_tier": tier})
+    assert (usage.processing, usage.fees, usage.media) == (None, None, None)
+
+
+def test_a_batch_is_priced_as_one() -> None:
+    usage = normal_usage({"prompt_tokens": 10, "completion_tokens": 5, "service_tier": "batch"})
+    price = Price("demo/mid", PricePeriod(Rates(Decimal(2), Decimal(8)), (), Decimal("0.5"), standard_only=True))
+    assert cost_usd(usage, price, batch=True).usd == Decimal("0.00003")
+    assert cost_usd(usage, price).usd is None
 
 
 def test_a_declaration_decides_even_against_the_total() -> None:
