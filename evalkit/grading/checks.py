@@ -26,6 +26,7 @@ class CheckKind(StrEnum):
     CONTAINS = "contains"
     JSON = "json"
     BOOLEAN = "boolean"
+    REGEX = "regex"
 
 
 class Check(Protocol):

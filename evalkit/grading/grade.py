@@ -15,6 +15,7 @@ class GradeStatus(StrEnum):
     WRONG = "wrong"
     CONTRACT_FAIL = "contract_fail"
     NO_FINAL_ANSWER = "no_final_answer"
+    JUDGE_ERROR = "judge_error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +51,14 @@ class Grade:
     def no_final_answer(cls, reason: str) -> Grade:
         """The reply never left its reasoning: nothing to judge."""
         return cls(GradeStatus.NO_FINAL_ANSWER, None, None, reason)
+
+    @classmethod
+    def judge_error(cls, reason: str, detail: str = "") -> Grade:
+        """The judge, or the user's own code, gave no verdict: it says nothing about the answer."""
+        return cls(GradeStatus.JUDGE_ERROR, None, None, reason, detail)
+
+    @classmethod
+    def scored(cls, score: float, pass_at: float, reason: str, detail: str = "") -> Grade:
+        """A score in 0..1, which passes from `pass_at` on."""
+        passed = score >= pass_at
+        return cls(GradeStatus.OK if passed else GradeStatus.WRONG, score, passed, reason, detail)

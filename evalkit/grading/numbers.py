@@ -76,9 +76,13 @@ def _is_negative(before: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """Right where the one number in the answer is within `tolerance` (absolute) of the reference."""
+    """Right where the one number in the answer is near enough to the reference, in exact decimal arithmetic.
+
+    `|given - wanted| <= max(tolerance, relative_tolerance * |wanted|)`.
+    """
 
     tolerance: Decimal = Decimal(0)
+    relative_tolerance: Decimal = Decimal(0)
     kind: ClassVar[CheckKind] = CheckKind.NUMBER
 
     def grade(self, answer: str, reference: str) -> Grade:
@@ -89,7 +93,8 @@ class Number:
         if isinstance(wanted, str):
             raise ValueError(f"The `reference` parameter must hold one number. Got {reference!r} instead.")
         apart = _EXACT.abs(_EXACT.subtract(given, wanted))
-        return Grade.ok() if apart <= self.tolerance else Grade.wrong()
+        near = max(self.tolerance, _EXACT.multiply(self.relative_tolerance, wanted.copy_abs()))
+        return Grade.ok() if apart <= near else Grade.wrong()
 
     def reference_fault(self, reference: str) -> Fault | None:
         """The reference holds exactly one number."""

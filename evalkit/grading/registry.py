@@ -105,7 +105,11 @@ def _choice(spec: Mapping[str, object]) -> Check:
 
 
 def _number(spec: Mapping[str, object]) -> Check:
-    given = spec.get("tolerance", 0)
+    return Number(_tolerance(spec, "tolerance"), _tolerance(spec, "relative_tolerance"))
+
+
+def _tolerance(spec: Mapping[str, object], name: str) -> Decimal:
+    given = spec.get(name, 0)
     try:
         if isinstance(given, bool):
             raise InvalidOperation
@@ -113,8 +117,22 @@ def _number(spec: Mapping[str, object]) -> Check:
     except InvalidOperation:
         tolerance = Decimal("NaN")
     if not tolerance.is_finite() or tolerance < 0:
-        raise InputError(Fault(f"is {visible(given)!r}", "write a number of 0 or more", field="check.tolerance"))
-    return Number(tolerance)
+        raise InputError(Fault(f"is {visible(given)!r}", "write a number of 0 or more", field=f"check.{name}"))
+    return tolerance
+
+
+def _regex(spec: Mapping[str, object]) -> Check:
+    from evalkit.grading.patterns import Pattern, Regex
+
+    source = spec.get("pattern")
+    if not isinstance(source, str) or not source:
+        fix = "write the pattern that the whole answer has to match, in single quotes"
+        raise InputError(Fault(f"is {visible(source)!r}", fix, field="check.pattern"))
+    pattern = Pattern(source)
+    problem = pattern.problem()
+    if problem is not None:
+        raise InputError(Fault(*problem, field="check.pattern"))
+    return Regex(pattern)
 
 
 def _json(spec: Mapping[str, object]) -> Check:
@@ -163,9 +181,10 @@ _BUILDERS: Mapping[CheckKind, tuple[_Builder, tuple[str, ...]]] = MappingProxyTy
     {
         CheckKind.EXACT: (_exact, ()),
         CheckKind.CHOICE: (_choice, ("options",)),
-        CheckKind.NUMBER: (_number, ("tolerance",)),
+        CheckKind.NUMBER: (_number, ("tolerance", "relative_tolerance")),
         CheckKind.CONTAINS: (_contains, ()),
         CheckKind.JSON: (_json, ("fields",)),
         CheckKind.BOOLEAN: (_boolean, ("true_values", "false_values")),
+        CheckKind.REGEX: (_regex, ("pattern",)),
     }
 )

@@ -18,6 +18,7 @@ SPECS: dict[str, dict[str, object]] = {
     "contains": {"kind": "contains"},
     "json": {"kind": "json", "fields": {"a": "string"}},
     "boolean": {"kind": "boolean", "true_values": ["yes"], "false_values": ["no"]},
+    "regex": {"kind": "regex", "pattern": "[A-D]"},
 }
 
 
