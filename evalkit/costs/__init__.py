@@ -2,7 +2,17 @@
 
 from evalkit.costs.cost import Cost, CostTotal, cost_on_card, cost_usd, total_usd
 from evalkit.costs.layouts import LAYOUTS, Layout
-from evalkit.costs.prices import Kind, Price, PriceCard, PricePeriod, Rates, Tier, card_fingerprint, same_prices
+from evalkit.costs.prices import (
+    Kind,
+    Price,
+    PriceCard,
+    PricePeriod,
+    Rates,
+    Tier,
+    card_fingerprint,
+    layered,
+    same_prices,
+)
 from evalkit.costs.usage import Reading, Usage, constant_counts, normal_usage
 
 __all__ = [
@@ -22,6 +32,7 @@ __all__ = [
     "constant_counts",
     "cost_on_card",
     "cost_usd",
+    "layered",
     "normal_usage",
     "same_prices",
     "total_usd",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
@@ -13,7 +13,17 @@ from enum import StrEnum
 from evalkit.costs.decimals import plain_decimal
 from evalkit.errors import Fault, visible
 
-__all__ = ["Kind", "Price", "PriceCard", "PricePeriod", "Rates", "Tier", "card_fingerprint", "same_prices"]
+__all__ = [
+    "Kind",
+    "Price",
+    "PriceCard",
+    "PricePeriod",
+    "Rates",
+    "Tier",
+    "card_fingerprint",
+    "layered",
+    "same_prices",
+]
 
 
 class Kind(StrEnum):
@@ -80,7 +90,11 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class PriceCard:
-    """One card. `models` holds the dated prices of each model, earliest first; `fingerprint` hashes all of it."""
+    """One card. `models` holds the dated prices of each model, earliest first; `fingerprint` hashes all of it.
+
+    `base` is the card below it: a model that `models` does not name is priced there. `why_missing` says why a
+    model has no price, where a card knows more than that it is not named.
+    """
 
     models: Mapping[str, tuple[PricePeriod, ...]]
     as_of: date | None = None
@@ -90,14 +104,19 @@ class PriceCard:
     file: str = "price card"
     fingerprint: str = ""
     notices: tuple[str, ...] = ()
+    base: PriceCard | None = None
+    why_missing: Callable[[str], str | None] | None = field(default=None, repr=False, compare=False)
 
     def price(self, model: str, on: date | None = None) -> Price | None:
         """The price of `model` on a day; without a day, on the card's own `as_of`. Never today's.
 
-        None where the card has no price for it: that is unknown, not free.
+        None where the card has no price for it: that is unknown, not free. A model that the card names is never
+        priced by its base.
         """
-        periods = self.models.get(model, ())
         day = on or self.as_of
+        periods = self.models.get(model)
+        if periods is None:
+            return None if self.base is None else self.base.price(model, day)
         chosen: PricePeriod | None = None
         for period in periods:
             if period.start is None or (day is not None and period.start <= day):
@@ -107,19 +126,39 @@ class PriceCard:
     def missing(self, model: str, on: date | None = None) -> Fault:
         """Why `model` has no price here and what to do, with the key to write."""
         day = on or self.as_of
+        if self.base is not None and model not in self.models:
+            below = self.base.missing(model, day)
+            return Fault(below.what, below.fix, file=self.file, field=below.field)
+        why = None if self.why_missing is None else self.why_missing(model)
         if self.models.get(model) and day is None:
             what, fix = "has dated prices only, and there is no date to choose by", "write as_of on the card"
         elif self.models.get(model):
             what, fix = f"has no price on {day}", "add the price that held then"
         else:
-            what, fix = f"{visible(model)} has no price", "add it, or write input: 0 and output: 0 if it is free"
+            what = f"{visible(model)} has no price" + (f": {why}" if why else "")
+            fix = "add it, or write input: 0 and output: 0 if it is free"
         return Fault(what, fix, file=self.file, field=f'models."{visible(model)}"')
+
+    def origin(self, model: str) -> str | None:
+        """Which card prices `model`: this one's file or that of a card below; None where none names it."""
+        if model in self.models:
+            return self.file
+        return None if self.base is None else self.base.origin(model)
 
     def repriced(self, fingerprint: str, as_of: date | str | None) -> str | None:
         """The notice that a finished run was priced with another card; None where it was this one."""
         if fingerprint == self.fingerprint:
             return None
         return f"re-priced with {visible(self.file)} as of {_day(self.as_of)}; run used {_day(as_of)}"
+
+
+def layered(card: PriceCard, base: PriceCard) -> PriceCard:
+    """`card` above `base`: a model that the card names is priced by it, all others by the base.
+
+    The fingerprint covers both. The day of the card, where it has one, chooses among the base's prices too.
+    """
+    both = replace(card, base=base, as_of=card.as_of or base.as_of, notices=(*card.notices, *base.notices))
+    return replace(both, fingerprint=card_fingerprint(both))
 
 
 def same_prices(fingerprints: Sequence[str]) -> bool:
@@ -133,19 +172,22 @@ def _day(day: date | str | None) -> str:
 
 def card_fingerprint(card: PriceCard) -> str:
     """sha256 of what a card says, as 64 hex digits: not of its file name, number forms or order of models."""
-    content = {
+    content: dict[str, object] = {
         "currency": card.currency,
         "as_of": None if card.as_of is None else card.as_of.isoformat(),
         "source": card.source,
         "kind": str(card.kind),
         "models": {name: [_period(period) for period in periods] for name, periods in card.models.items()},
     }
+    if card.base is not None:
+        content["base"] = card.base.fingerprint or card_fingerprint(card.base)
     text = json.dumps(["evalkit.prices/1", content], ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def _period(period: PricePeriod) -> dict[str, object]:
-    return {
+    standard = {"standard_only": True} if period.standard_only else {}
+    return standard | {
         "rates": _rates(period.rates),
         "tiers": [[tier.above, _rates(tier.rates)] for tier in period.tiers],
         "batch_factor": _number(period.batch_factor),

@@ -10,11 +10,12 @@ from decimal import Decimal, localcontext
 from pathlib import Path
 
 from evalkit.costs.decimals import plain_decimal
-from evalkit.costs.prices import Kind, PriceCard, PricePeriod, Rates, Tier, card_fingerprint
+from evalkit.costs.prices import Kind, PriceCard, PricePeriod, Rates, Tier, card_fingerprint, layered
 from evalkit.errors import Fault, InputError, visible
 from evalkit.study import nodes
 from evalkit.study.fields import Report, Section, shown
 from evalkit.study.nodes import Document, Node, Scalar, join_path
+from evalkit.study.prices_base import GENAI_PRICES, base_card
 from evalkit.study.strict_json import load_json
 from evalkit.study.strict_yaml import load_yaml
 
@@ -29,7 +30,7 @@ UNITS: dict[str, Decimal] = {
 
 _LEAST, _MOST = Decimal("0.001"), Decimal(1000)
 _KINDS = tuple(str(kind) for kind in Kind)
-_CARD = ("currency", "unit", "as_of", "source", "kind", "plausible", "models")
+_CARD = ("currency", "unit", "as_of", "source", "kind", "plausible", "base", "models")
 _RATES = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
 _MODEL = (*_RATES, "tiers", "batch_factor", "from", "kind", "kinds", "source")
 _LITELLM = {
@@ -47,25 +48,32 @@ _PRICE_FIX = "write the price in the card's unit; write 0 if it is free"
 def read_price_card(path: str | Path) -> PriceCard:
     """The price card in `path` (`.json`, else YAML), prices as exact decimals per 1M tokens.
 
+    A card that says `base: genai-prices` has the prices of that package below its own; `genai-prices` in place of
+    a file is that base alone.
+
     Raises `InputError` with every fault: no unit or currency, a price that is no number, a magnitude that no
     model has (unless `plausible: {from: ..., to: ...}` allows it), dates that overlap.
     """
+    if str(path) == GENAI_PRICES:
+        return base_card()
     document = load_json(path) if Path(path).suffix.lower() == ".json" else load_yaml(path)
     report = Report(document.file, document.faults)
-    card = _card(report, document)
+    card, based = _card(report, document)
     if report.faults or card is None:
         raise InputError(report.in_order())
-    return replace(card, fingerprint=card_fingerprint(card))
+    card = replace(card, fingerprint=card_fingerprint(card))
+    return layered(card, base_card()) if based else card
 
 
-def _card(report: Report, document: Document) -> PriceCard | None:
+def _card(report: Report, document: Document) -> tuple[PriceCard | None, bool]:
+    """The card, and whether it asks for the base."""
     if document.root is None:
-        return None
+        return None, False
     if not isinstance(document.root, nodes.Mapping):
         report.add(
             document.root.line, None, "is not a price card: it holds no keys", "write currency, unit, models"
         )
-        return None
+        return None, False
     top = Section(report, document.root, "", _CARD)
     _currency(top)
     unit = _unit(top)
@@ -73,8 +81,9 @@ def _card(report: Report, document: Document) -> PriceCard | None:
     kind = top.choice("kind", _KINDS)
     scale = _Scale(unit or "per_1m_tokens", known=unit is not None, **_plausible(top))
     default = _Origin(Kind(kind) if kind else Kind.ASSUMED, top.text("source"))
-    models = _models(top, scale, default)
-    return PriceCard(
+    based = top.choice("base", (GENAI_PRICES,)) is not None
+    models = {} if based and not top.has("models") else _models(top, scale, default)
+    card = PriceCard(
         models=models,
         as_of=as_of,
         source=default.source,
@@ -82,6 +91,7 @@ def _card(report: Report, document: Document) -> PriceCard | None:
         file=document.file,
         notices=tuple(_notices(top, document.file)),
     )
+    return card, based
 
 
 def _notices(top: Section, file: str) -> list[str]:

@@ -20,7 +20,7 @@ from evalkit.study.reasoning_names import REASONING_SECTIONS, reasoning_elsewher
 from evalkit.study.routing import MAX_SEED
 from evalkit.study.secrets import hide_secrets
 from evalkit.study.sections import read_name
-from evalkit.study.sources import Folder, read_file, read_source
+from evalkit.study.sources import Folder, read_file, read_prices, read_source
 from evalkit.study.strict_yaml import load_yaml
 
 __all__ = ["override_reasoning", "read_reasoning_study"]
@@ -83,7 +83,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
     seed = top.integer("seed", low=0, high=MAX_SEED)
     replicates = top.integer("bootstrap_replicates", low=100, high=100_000)
     description = top.text("description")
-    prices = read_file(top, "prices", base)
+    prices = read_prices(top, base)
     rubric = read_file(top, "rubric", base)
     calls = read_calls(top, base)
     _check_replay(top, arms)

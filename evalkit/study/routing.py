@@ -17,7 +17,7 @@ from evalkit.study.models import LabelsKind, MissingOutcomes, RoutingStudy
 from evalkit.study.names import SECTIONS, elsewhere
 from evalkit.study.secrets import hide_secrets
 from evalkit.study.sections import MOST_LOSS_USD, read_limits, read_name, read_risk, read_router, read_tiers
-from evalkit.study.sources import Folder, read_file, read_source
+from evalkit.study.sources import Folder, read_file, read_prices, read_source
 from evalkit.study.strict_yaml import load_yaml
 from evalkit.study.thresholds import parse_thresholds, threshold_problems
 
@@ -83,7 +83,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
     near_total = top.number("near_total_escalation", low=0.5, high=1)
     replicates = top.integer("bootstrap_replicates", low=100, high=100_000)
     description = top.text("description")
-    prices = read_file(top, "prices", base)
+    prices = read_prices(top, base)
     rubric = read_file(top, "rubric", base)
     calls = read_calls(top, base)
     check_risk(top, risk)

@@ -13,8 +13,9 @@ from evalkit.study.fields import Section, shown
 from evalkit.study.models import Source
 from evalkit.study.names import SECTIONS
 from evalkit.study.nodes import Scalar, join_path
+from evalkit.study.prices_base import GENAI_PRICES
 
-__all__ = ["Folder", "read_file", "read_source"]
+__all__ = ["Folder", "read_file", "read_prices", "read_source"]
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "labels": (
@@ -90,6 +91,13 @@ def read_file(section: Section, key: str, base: Folder) -> Path | None:
     """The name of one file that is there."""
     written = section.text(key)
     return None if written is None else _existing(section, key, written, base)
+
+
+def read_prices(section: Section, base: Folder) -> Path | None:
+    """The file of the price card; `genai-prices` is no file but the prices of that package."""
+    if section.has("prices") and section.text("prices") == GENAI_PRICES:
+        return Path(GENAI_PRICES)
+    return read_file(section, "prices", base)
 
 
 def _resolved(

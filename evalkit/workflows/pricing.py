@@ -65,11 +65,13 @@ def price_outcomes(study: Priceable, outcomes: Outcomes, *, noun: str = "tier") 
     if study.prices is None:
         return Priced(cost, None, None, None, (), None)
     from evalkit.study.prices import read_price_card
+    from evalkit.study.prices_base import GENAI_PRICES
 
     card = read_price_card(study.prices)
     open_ = outcomes.present & np.isnan(cost)
     reasons: dict[str, int] = {}
     priced = 0
+    origins: dict[str, dict[str, str | None]] = {}
     for j, tier in enumerate(study.tiers):
         for code, model in [(-1, tier.model), *enumerate(outcomes.model[j])]:
             i, s = np.nonzero(open_[:, j] & (outcomes.model_code[:, j] == code))
@@ -80,6 +82,11 @@ def price_outcomes(study: Priceable, outcomes: Outcomes, *, noun: str = "tier") 
                 reason = f"{noun} {tier.name} names no model" if model is None else str(card.missing(model))
                 reasons[reason] = reasons.get(reason, 0) + len(i)
                 continue
+            origins[price.model] = {
+                "card": Path(card.origin(price.model) or "").name,
+                "kind": price.period.kind.value,
+                "source": price.period.source,
+            }
             usd, refused = cost_usd_array(
                 price,
                 input_tokens=outcomes.input_tokens[i, j, s],
@@ -99,6 +106,8 @@ def price_outcomes(study: Priceable, outcomes: Outcomes, *, noun: str = "tier") 
         "as_of": None if card.as_of is None else card.as_of.isoformat(),
         "source": card.source,
     }
+    if card.base is not None or study.prices == Path(GENAI_PRICES):  # which of the two priced each model
+        provenance["models"] = dict(sorted(origins.items()))
     note = None
     if priced:
         when = "an unknown date" if card.as_of is None else card.as_of.isoformat()
