@@ -1,0 +1,225 @@
+"""What providers answer, in their own words: one whole response in OpenAI's (chat or responses), Anthropic's or
+Gemini's shape, read into our values. Nothing is invented: what a response does not say is None.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalkit.providers.call import Failure, FailureKind, Reply
+from evalkit.providers.failures import error_in, status_failure
+
+__all__ = ["NO_USAGE", "Response", "finish_name", "openai_reply", "read_response"]
+
+NO_USAGE = (
+    "no usage was returned, so its cost is unknown. "
+    "Fix: ask for it, in a stream with stream_options: {include_usage: true}"
+)
+"""The notice of a reply that does not say what it used."""
+
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "completed": "stop",
+    "STOP": "stop",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "MAX_TOKENS": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "IMAGE_SAFETY": "content_filter",
+}
+
+
+def finish_name(reason: str | None) -> str | None:
+    """A provider's reason for the end of a reply, in OpenAI's words: stop, length, content_filter, tool_calls.
+
+    A reason that nobody knows stays as it is.
+    """
+    return None if reason is None else _FINISH.get(reason, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What one response says. `refused`: the provider or its model declined through a channel of its own, which is
+    no answer; a model that says no in its text answers."""
+
+    text: str | None = None
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    model: str | None = None
+    usage: Mapping[str, Any] | None = None
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    response_id: str | None = None
+    refused: bool = False
+
+
+def read_response(raw: Mapping[str, Any]) -> Response | None:
+    """One whole response, or None where its shape is none of the known ones."""
+    if "choices" in raw:
+        return _openai(raw)
+    if isinstance(raw.get("output"), list) and raw.get("object", "response") == "response":
+        return _openai_responses(raw)
+    if "candidates" in raw or "promptFeedback" in raw or "usageMetadata" in raw:
+        return _gemini(raw)
+    if raw.get("type") == "message" or ("stop_reason" in raw and isinstance(raw.get("content"), list)):
+        return _anthropic(raw)
+    return None
+
+
+def openai_reply(raw: Mapping[str, Any]) -> Reply | Failure:
+    """A stored response as a reply, or the failure that it tells of.
+
+    `raw` is the body of a response in OpenAI's, Anthropic's or Gemini's shape, or a body with `error`, beside
+    which `http` or `status_code` may hold the status.
+
+    >>> openai_reply({"choices": [{"message": {"content": "4"}, "finish_reason": "stop"}]}).text
+    '4'
+    """
+    status = next((raw[name] for name in ("http", "status_code") if isinstance(raw.get(name), int)), None)
+    if error_in(raw) is not None or (status is not None and status >= 400):
+        return status_failure(status, raw)
+    found = read_response(raw)
+    if found is None:
+        return Failure(FailureKind.OTHER, "the response has no shape that is known")
+    return Reply(
+        text=found.text,
+        finish_reason="content_filter" if found.refused else found.finish_reason,
+        reasoning=found.reasoning,
+        served_model=found.model,
+        usage=found.usage,
+        tool_calls=found.tool_calls,
+        response_id=found.response_id,
+        notices=() if found.usage is not None else (NO_USAGE,),
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _first(value: Any) -> Mapping[str, Any]:
+    return _mapping(value[0]) if isinstance(value, list) and value else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _usage(value: Any) -> Mapping[str, Any] | None:
+    return dict(value) if isinstance(value, Mapping) and value else None
+
+
+def _joined(parts: Sequence[str | None]) -> str | None:
+    """Parts put together; None where there is none at all."""
+    found = [part for part in parts if part is not None]
+    return "".join(found) if found else None
+
+
+def _call(name: Any, arguments: Any, identity: Any = None) -> Mapping[str, Any]:
+    """A tool call in OpenAI's layout; arguments are JSON text."""
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+    return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _openai(raw: Mapping[str, Any]) -> Response:
+    choice = _first(raw.get("choices"))
+    message = _mapping(choice.get("message"))
+    content = message.get("content")
+    if isinstance(content, list):
+        content = _joined([_text(part.get("text")) for part in content if isinstance(part, Mapping)])
+    text = _text(content)
+    finish = finish_name(_text(choice.get("finish_reason")))
+    refusal = _text(message.get("refusal"))
+    return Response(
+        text=text,
+        reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
+        finish_reason=finish,
+        model=_text(raw.get("model")),
+        usage=_usage(raw.get("usage")),
+        tool_calls=tuple(call for call in message.get("tool_calls") or () if isinstance(call, Mapping)),
+        response_id=_text(raw.get("id")),
+        refused=finish == "content_filter" or (bool(refusal) and not text),
+    )
+
+
+def _openai_responses(raw: Mapping[str, Any]) -> Response:
+    texts: list[str | None] = []
+    thoughts: list[str | None] = []
+    calls = []
+    refusal = False
+    for item in raw["output"]:
+        part = _mapping(item)
+        pieces = [piece for piece in part.get("content") or () if isinstance(piece, Mapping)]
+        if part.get("type") == "message":
+            texts += [_text(piece.get("text")) for piece in pieces]
+            refusal = refusal or any(piece.get("type") == "refusal" for piece in pieces)
+        elif part.get("type") == "reasoning":
+            summaries = [piece for piece in part.get("summary") or () if isinstance(piece, Mapping)]
+            thoughts += [_text(piece.get("text")) for piece in [*summaries, *pieces]]
+        elif part.get("type") == "function_call":
+            calls.append(_call(part.get("name"), part.get("arguments"), part.get("call_id")))
+    text = _joined(texts)
+    reason = _text(_mapping(raw.get("incomplete_details")).get("reason")) or _text(raw.get("status"))
+    finish = finish_name(reason)
+    return Response(
+        text=text,
+        reasoning=_joined(thoughts),
+        finish_reason="tool_calls" if finish == "stop" and calls else finish,
+        model=_text(raw.get("model")),
+        usage=_usage(raw.get("usage")),
+        tool_calls=tuple(calls),
+        response_id=_text(raw.get("id")),
+        refused=finish == "content_filter" or (refusal and not text),
+    )
+
+
+def _anthropic(raw: Mapping[str, Any]) -> Response:
+    blocks = [block for block in raw.get("content") or () if isinstance(block, Mapping)]
+    finish = finish_name(_text(raw.get("stop_reason")))
+    return Response(
+        text=_joined([_text(block.get("text")) for block in blocks if block.get("type") == "text"]),
+        reasoning=_joined([_text(block.get("thinking")) for block in blocks if block.get("type") == "thinking"]),
+        finish_reason=finish,
+        model=_text(raw.get("model")),
+        usage=_usage(raw.get("usage")),
+        tool_calls=tuple(
+            _call(block.get("name"), block.get("input"), block.get("id"))
+            for block in blocks
+            if block.get("type") == "tool_use"
+        ),
+        response_id=_text(raw.get("id")),
+        refused=finish == "content_filter",
+    )
+
+
+def _gemini(raw: Mapping[str, Any]) -> Response:
+    candidate = _first(raw.get("candidates"))
+    parts = [part for part in _mapping(candidate.get("content")).get("parts") or () if isinstance(part, Mapping)]
+    finish = finish_name(_text(candidate.get("finishReason")))
+    calls = tuple(
+        _call(_mapping(part["functionCall"]).get("name"), _mapping(part["functionCall"]).get("args"))
+        for part in parts
+        if "functionCall" in part
+    )
+    blocked = not candidate and bool(_mapping(raw.get("promptFeedback")).get("blockReason"))
+    return Response(
+        text=_joined([_text(part.get("text")) for part in parts if not part.get("thought")]),
+        reasoning=_joined([_text(part.get("text")) for part in parts if part.get("thought")]),
+        finish_reason="content_filter" if blocked else "tool_calls" if finish == "stop" and calls else finish,
+        model=_text(raw.get("modelVersion")),
+        usage=_usage(raw.get("usageMetadata")),
+        tool_calls=calls,
+        response_id=_text(raw.get("responseId")),
+        refused=blocked or finish == "content_filter",
+    )

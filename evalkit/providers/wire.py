@@ -1,0 +1,159 @@
+"""What really went over the wire: a transport that notes the request and the response of one call as they pass.
+
+Client libraries fill in what a response lacks (usage above all). The bytes do not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from evalkit.errors import HIDDEN, redact
+from evalkit.providers.streams import Assembled, assemble, sse_events
+from evalkit.study.secrets import is_secret_name
+
+__all__ = ["EXCHANGE", "Exchange", "RecordingTransport"]
+
+_CONTENT_FIELDS = ("messages", "contents", "input", "prompt", "system", "systemInstruction", "system_instruction")
+"""Where bodies hold the conversation, which the request holds already."""
+
+_COUNT = re.compile(rb'"[^"]{0,60}(?:oken|ount)[^"]{0,40}"\s*:\s*(\d{1,12})(?:\.0)?(?=[,}\s\]])')
+
+
+@dataclass(slots=True)
+class Exchange:
+    """The HTTP request and response of one call; of several, the last. `error` is what the transport raised."""
+
+    request_body: bytes = b""
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytearray = field(default_factory=bytearray)
+    error: Exception | None = None
+    requests: int = 0
+
+    def begin(self, body: bytes) -> None:
+        """A request goes out; what was noted of one before it is forgotten."""
+        self.request_body, self.status, self.headers, self.error = body, None, {}, None
+        self.body = bytearray()
+        self.requests += 1
+
+    @property
+    def sent(self) -> dict[str, Any] | None:
+        """The body that went out, without the conversation, credentials hidden; None where it is no JSON."""
+        try:
+            body = json.loads(self.request_body)
+        except ValueError:
+            return None
+        if not isinstance(body, dict):
+            return None
+        return {key: _clean(value, key) for key, value in body.items() if key not in _CONTENT_FIELDS}
+
+    @property
+    def messages(self) -> list[Any] | None:
+        """The messages that went out, where the body has them."""
+        try:
+            body = json.loads(self.request_body)
+        except ValueError:
+            return None
+        found = body.get("messages") if isinstance(body, dict) else None
+        return found if isinstance(found, list) else None
+
+    def content(self) -> bytes:
+        """The response's body, decompressed as far as it can be."""
+        data = bytes(self.body)
+        if self.headers.get("content-encoding", "identity") == "identity":
+            return data
+        with contextlib.suppress(Exception):
+            return httpx.Response(
+                200, headers={"content-encoding": self.headers["content-encoding"]}, content=data
+            ).content
+        return data
+
+    def json(self) -> Any:
+        """The response's body as JSON; its text where it is none."""
+        data = self.content()
+        try:
+            return json.loads(data)
+        except ValueError:
+            return data.decode("utf-8", "replace")
+
+    def assembled(self) -> Assembled:
+        """The response's events put together."""
+        return assemble(sse_events(self.content()))
+
+    def holds_counts(self, *counts: int) -> bool:
+        """Every one of `counts` stands in the response as some count of its own, so that nobody invented it."""
+        found = {int(number) for number in _COUNT.findall(self.content())}
+        return set(counts) <= found
+
+
+EXCHANGE: ContextVar[Exchange | None] = ContextVar("evalkit_exchange", default=None)
+"""The exchange of the call that is being made in this context."""
+
+
+def _clean(value: Any, name: str) -> Any:
+    if isinstance(value, str):
+        return HIDDEN if is_secret_name(name) else redact(value)
+    if isinstance(value, dict):
+        return {key: _clean(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item, name) for item in value]
+    return value
+
+
+class _RecordedStream(httpx.AsyncByteStream):
+    def __init__(self, stream: httpx.AsyncByteStream, exchange: Exchange) -> None:
+        self._stream = stream
+        self._exchange = exchange
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        exchange, body = self._exchange, self._exchange.body
+        try:
+            async for chunk in self._stream:
+                body += chunk
+                yield chunk
+        except Exception as error:
+            exchange.error = error
+            raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class RecordingTransport(httpx.AsyncBaseTransport):
+    """Passes everything on to `inner`, and notes it in the context's exchange, where there is one."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """One request, noted."""
+        exchange = EXCHANGE.get()
+        if exchange is None:
+            return await self._inner.handle_async_request(request)
+        try:
+            body = request.content
+        except httpx.RequestNotRead:
+            body = b""
+        exchange.begin(body)
+        try:
+            response = await self._inner.handle_async_request(request)
+        except Exception as error:
+            exchange.error = error
+            raise
+        exchange.status = response.status_code
+        exchange.headers = {name.lower(): value for name, value in response.headers.items()}
+        if isinstance(response.stream, httpx.AsyncByteStream):
+            response.stream = _RecordedStream(response.stream, exchange)
+        return response
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
