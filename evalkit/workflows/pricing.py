@@ -99,7 +99,7 @@ def price_outcomes(study: Priceable, outcomes: Outcomes, *, noun: str = "tier") 
             priced += int((~np.isnan(usd)).sum())
             for reason, count in refused.items():
                 reasons[reason] = reasons.get(reason, 0) + count
-    provenance = {
+    provenance: dict[str, Any] = {
         "file": study.prices.name,
         "hash": f"sha256:{card.fingerprint.removeprefix('sha256:')}",
         "kind": card.kind.value,

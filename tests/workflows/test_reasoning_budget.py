@@ -206,6 +206,33 @@ def test_reasoning_beside_the_output_is_priced_so(tmp_path: Path, capsys: pytest
     assert "google/gemini-x: reasoning is counted beside the output (60 of 60 runs" in ran.err
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["the base alone", "a card above it"])
+def test_prices_of_the_base_say_which_card_priced_each_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], own: bool
+) -> None:
+    def outcome(i: int, name: str, s: int) -> dict[str, Any]:
+        model = {"nano": "openai/gpt-5-nano", "x": "openai/gpt-x"}[name]
+        return {"model": model, "status": "ok", "input_tokens": 1000, "output_tokens": 100, "task_s": 1}
+
+    write_runs(tmp_path, 20, arms=("nano", "x"), outcome=outcome)
+    (tmp_path / "prices.yaml").write_text(CARD.replace("kind: assumed", "kind: assumed\nbase: genai-prices"))
+    prices = "prices.yaml" if own else "genai-prices"
+    write_ladder(tmp_path, arms=[{"name": "nano"}, {"name": "x"}], prices=prices, risk=None)
+    write_csv(tmp_path / "tasks.csv", [{"id": f"t{i}"} for i in range(20)])
+    ran = reasoning_budget(capsys, tmp_path)
+    assert arm(ran.result, "nano")["cost_usd_per_request"] == pytest.approx(0.00009)  # .05 and .4 per million
+    unknown = arm(ran.result, "x")
+    models = ran.result["provenance"]["prices"]["models"]
+    assert models["openai/gpt-5-nano"]["card"] == "genai-prices"
+    assert models["openai/gpt-5-nano"]["kind"] == "cited"
+    if own:
+        assert unknown["cost_usd_per_request"] == pytest.approx(0.0032)
+        assert (models["openai/gpt-x"]["card"], models["openai/gpt-x"]["kind"]) == ("prices.yaml", "assumed")
+    else:
+        assert unknown["cost_usd_per_request"] is None
+        assert "openai/gpt-x has no price" in ran.err
+
+
 class TestMadeArms:
     def test_a_majority_costs_all_its_runs(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         def outcome(i: int, name: str, s: int) -> dict[str, Any]:
