@@ -189,7 +189,7 @@ def _grade(
             return Grade.judge_error("judge_served_by_other_model")
         return judge_grade(rubric.judge, judge_replies, rubric.pass_at)
     if grader is Decider.HUMAN:
-        given = None if human is None else human.grade_of(item.id, candidate, sample)
+        given = None if human is None else human.grade_of(item.id, candidate, sample, pass_at=rubric.pass_at)
         return (
             Grade.judge_error("no_human_grade") if given is None else Grade.scored(given, rubric.pass_at, "human")
         )

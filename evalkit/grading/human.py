@@ -33,16 +33,16 @@ class HumanGrades:
     fingerprint: str = ""
     notices: tuple[str, ...] = field(default_factory=tuple)
 
-    def grade_of(self, item: str, candidate: str, sample: int = 0) -> float | None:
-        """The score of a reply: the median of its annotators; None where nobody graded it, or they split evenly.
+    def grade_of(self, item: str, candidate: str, sample: int = 0, *, pass_at: float = 1.0) -> float | None:
+        """The score of a reply: the median of its annotators.
 
-        An even split between a lower and a higher score is no grade: nobody gave what lies between.
+        None where nobody graded it, or where as many of them pass it as fail it at `pass_at`.
         """
         given = sorted(self.by_reply.get((item, candidate, sample), {}).values())
         if not given:
             return None
         low, high = given[(len(given) - 1) // 2], given[len(given) // 2]
-        return low if low == high else None
+        return (low + high) / 2 if (low >= pass_at) == (high >= pass_at) else None
 
 
 def read_human_grades(

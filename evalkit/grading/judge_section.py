@@ -8,7 +8,7 @@ from typing import Any
 from evalkit.errors import InputError, visible
 from evalkit.grading.checks import plain
 from evalkit.grading.judge_prompt import JudgePrompt
-from evalkit.grading.rubric import Judge
+from evalkit.grading.rubric import MAX_ERROR_SHARE, Judge
 from evalkit.study import nodes
 from evalkit.study.calls_section import read_secrets
 from evalkit.study.fields import Section, shown
@@ -85,7 +85,7 @@ def read_judge(top: Section, base: Path, tags: tuple[tuple[str, str], ...]) -> J
         pairwise=pairwise,
         tie_on_disagreement=disagreement == "tie",
         think_tags=tags,
-        max_error_share=0.0 if share is None else share,
+        max_error_share=MAX_ERROR_SHARE if share is None else share,
     )
 
 

@@ -18,7 +18,10 @@ from evalkit.grading.judge_prompt import JudgePrompt
 from evalkit.grading.patterns import Pattern
 from evalkit.grading.registry import parse_check
 
-__all__ = ["Decider", "Grader", "Human", "Judge", "Rubric", "parse_grader"]
+__all__ = ["MAX_ERROR_SHARE", "Decider", "Grader", "Human", "Judge", "Rubric", "parse_grader"]
+
+MAX_ERROR_SHARE = 0.05
+"""Up to this share of judgements may be missing where a rubric does not say."""
 
 
 class Decider(StrEnum):
@@ -55,7 +58,7 @@ class Judge:
     pairwise: bool = False
     tie_on_disagreement: bool = False
     think_tags: tuple[tuple[str, str], ...] = THINK_TAGS
-    max_error_share: float = 0.0
+    max_error_share: float = MAX_ERROR_SHARE
 
 
 @dataclass(frozen=True, slots=True)
