@@ -80,7 +80,8 @@ def grade_cell(
     )
     stripped = status.answer is not None and status.answer != (reply.text or "")
     if status.status is not None:
-        return Graded(status.status, reason=status.status, notice=status.notice, stripped=stripped)
+        error = status.notice if status.status == "error" else None
+        return Graded(status.status, reason=status.status, notice=status.notice, error=error, stripped=stripped)
     answer = status.answer or ""
     if not served_as_requested:
         return Graded(

@@ -49,6 +49,7 @@ def read_judge(top: Section, base: Path, tags: tuple[tuple[str, str], ...]) -> J
     pairwise = section.flag("pairwise") is True
     prompt = _prompt(section, base, pairwise)
     words = _words(section, pairwise)
+    whole = len(words) == len(_written(section))
     scale = _scale(section)
     json_field = section.text("json_field")
     mode = section.choice("json", ("strict", "fenced_ok"))
@@ -64,11 +65,11 @@ def read_judge(top: Section, base: Path, tags: tuple[tuple[str, str], ...]) -> J
         section.fault("scale", "stands beside pairwise", "write words: {A: first, B: second, TIE: tie}")
     elif words and scale is not None:
         section.fault("scale", "stands beside words", "keep one of the two")
-    elif pairwise and not {0.0, 1.0} <= set(words.values()) and section.has("words"):
+    elif whole and pairwise and not {0.0, 1.0} <= set(words.values()) and section.has("words"):
         section.fault("words", "lack a word for first or for second", "write {A: first, B: second, TIE: tie}")
     elif not words and scale is None and (json_field is None or pairwise) and not section.has("words"):
         section.fault("words", "are missing", _WORDS_LIKE)
-    elif words and not pairwise and len(set(words.values())) < 2:
+    elif whole and words and not pairwise and len(set(words.values())) < 2:
         section.fault("words", "all give the same verdict", _WORDS_LIKE)
     if len(section.report.faults) > before or model is None or prompt is None:
         return None
@@ -120,6 +121,11 @@ def _prompt(section: Section, base: Path, pairwise: bool) -> JudgePrompt | None:
 
             section.report.faults.append(Fault(what, fix, file=file, line=line))
     return prompt
+
+
+def _written(section: Section) -> dict[str, nodes.Entry]:
+    node = section.mapping.entries["words"].node if section.has("words") else None
+    return node.entries if isinstance(node, nodes.Mapping) else {}
 
 
 def _words(section: Section, pairwise: bool) -> dict[str, float]:

@@ -79,6 +79,12 @@ def _rubric(top: Section, path: Path) -> Rubric | None:
         if not any(top.has(key) for key in ("judge", "human", "contract")):
             top.fault("check", "is missing, and there is no contract, judge or human either", _CHECK_LIKE)
     _needed(top, default, by_category)
+    scores = set(judge.words.values()) if judge is not None else set()
+    if scores and not min(scores) < (1.0 if pass_at is None else pass_at) <= max(scores):
+        what = "give every answer the same grade at pass_at"
+        top.report.add(
+            top.line("judge"), "judge.words", what, "let some words pass and some fail, or change pass_at"
+        )
     if name is None:
         return None
     return Rubric(

@@ -9,8 +9,12 @@ from evalkit.grading.final_answer import THINK_TAGS, final_text
 
 __all__ = ["ReplyStatus", "reply_status"]
 
-_LENGTH = {"length", "max_tokens", "MAX_TOKENS", "max_output_tokens"}
-_FILTER = {"content_filter", "refusal", "SAFETY", "safety"}
+# Compared without case. The words of OpenAI, Anthropic, Gemini and Bedrock.
+_LENGTH = {"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"}
+_FILTER = {
+    "content_filter", "content_filtered", "refusal", "safety", "image_safety", "recitation", "blocklist",
+    "prohibited_content", "spii", "guardrail_intervened",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +39,26 @@ def reply_status(
 ) -> ReplyStatus:
     """The status of one reply from its text, why it ended, and its counts.
 
-    No answer after thinking: `budget_exhausted` where the cap ended it, or where thinking used tokens and nothing
-    else came; `no_final_answer` where the reply ended by itself inside its thinking. Visible text that was cut is
-    `truncated`. `reasoning` is what came in a channel of its own. A cap that did not hold is only a notice.
+    No answer after thinking: `budget_exhausted` where the cap ended it, or where thinking is known to have used
+    tokens and nothing else came; `no_final_answer` where the reply ended by itself inside its thinking, or holds
+    reasoning in a channel of its own (`reasoning`) and nothing else. Visible text that was cut is `truncated`. A
+    reply that the provider ended with an error is an `error`. A cap that did not hold is only a notice.
 
     >>> reply_status("", "length", reasoning_tokens=199).status
     'budget_exhausted'
     >>> reply_status("The three steps are: first", "length").status
     'truncated'
     """
-    if finish_reason in _FILTER:
+    ended = (finish_reason or "").casefold()
+    if ended in _FILTER:
         return ReplyStatus("provider_refusal", None)
+    if ended == "error":
+        return ReplyStatus("error", None, "the provider ended the reply with an error")
     text = content or ""
     answer = final_text(text, tags=tags, reasoning=reasoning)
-    cut = finish_reason in _LENGTH
-    thought = bool(reasoning_tokens) or bool((reasoning or "").strip())
+    cut = ended in _LENGTH
     if answer is None or not answer.strip():
-        if cut or (thought and not text.strip()):
+        if cut or (reasoning_tokens and not text.strip()):
             return ReplyStatus("budget_exhausted", None, "thinking used the whole budget: raise max_tokens")
         if answer is None:
             return ReplyStatus("no_final_answer", None)

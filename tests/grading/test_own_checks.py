@@ -26,9 +26,7 @@ def test_the_same_statuses_and_scores_for_all_rows(repo: Path) -> None:
     study = repo / "labelsets" / "helpdesk"
     rubric = read_rubric(repo / "rubrics" / "own_checks.yaml")
     items = {
-        row["id"]: Item(
-            row["id"], row["prompt"], row["reference"], row["category"], row["risk"], row["metadata"]
-        )
+        row["id"]: Item(row["id"], row["prompt"], row["reference"], row["category"], row["risk"], row["metadata"])
         for row in lines(study / "labels.jsonl")
     }
     assert rubric_faults(rubric, items.values()) == []

@@ -50,7 +50,12 @@ def test_the_case(shared: Path) -> None:
         ("<think>done</think> low", "stop", {}, None),
         ("<think>done</think> lo", "length", {}, "truncated"),
         ("", "stop", {}, None),  # an empty reply without thinking is for the check to judge
-        (None, "stop", {"reasoning": "ANSWER: low"}, "budget_exhausted"),
+        (None, "stop", {"reasoning": "ANSWER: low"}, "no_final_answer"),
+        (None, "stop", {"reasoning": "ANSWER: low", "reasoning_tokens": 9}, "budget_exhausted"),
+        ("lo", "MAX_TOKENS", {}, "truncated"),
+        ("low", "Error", {}, "error"),
+        ("low", "refusal", {}, "provider_refusal"),
+        ("", "SAFETY", {}, "provider_refusal"),
         ("", "content_filter", {}, "provider_refusal"),
         ("low", "max_tokens", {}, "truncated"),
         ("low", None, {}, None),
