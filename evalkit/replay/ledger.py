@@ -224,7 +224,8 @@ class Ledger:
     def runs(self) -> list[RunRow]:
         """All runs, first to last."""
         sql = "SELECT run, started_at, ended_at, ended, about FROM runs ORDER BY started_at, run"
-        return [RunRow(*row, json.loads(about)) for *row, about in self._rows(sql)]
+        rows = self._rows(sql)
+        return [RunRow(run, start, end, ended, json.loads(about)) for run, start, end, ended, about in rows]
 
     def manifest(self) -> dict[str, Any]:
         """What the folder was made with: the last value of each field."""

@@ -10,7 +10,15 @@ from typing import Any
 
 from evalkit.providers.call import Billed, Failure, FailureKind, Reply, Request
 
-__all__ = ["failure_from", "failure_record", "json_text", "reply_from", "reply_record", "request_record"]
+__all__ = [
+    "failure_from",
+    "failure_record",
+    "json_text",
+    "reply_from",
+    "reply_record",
+    "request_from",
+    "request_record",
+]
 
 Record = dict[str, Any]
 
@@ -59,6 +67,11 @@ def request_record(request: Request) -> Record:
         "occurrence": request.occurrence,
         "stream": request.stream,
     }
+
+
+def request_from(record: Mapping[str, Any]) -> Request:
+    """The request that `request_record` wrote."""
+    return Request(**{**record, "messages": tuple(record["messages"])})
 
 
 def reply_record(reply: Reply) -> Record:

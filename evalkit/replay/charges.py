@@ -1,0 +1,81 @@
+"""What all runs of a folder were charged so far, and whether a cap can be kept at all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+
+from evalkit.errors import Fault, InputError, visible
+from evalkit.providers.call import Failure, Reply
+from evalkit.replay.ledger import Attempt, Ledger
+from evalkit.replay.plan import Plan
+from evalkit.replay.pricing import Pricing
+from evalkit.replay.records import request_from
+
+__all__ = ["Charged", "charged_so_far", "check_cap"]
+
+_DIGITS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What attempts count for under a cap: what they cost, and for an unknown cost the most it can have been.
+
+    `unbounded` attempts have neither: then `usd` is only a part.
+    """
+
+    usd: Decimal
+    unbounded: int
+
+
+def charged_so_far(ledger: Ledger, pricing: Pricing) -> Charged:
+    """The charge of all attempts in the ledger. What had no price when it was made is priced now."""
+    total, unbounded = Decimal(0), 0
+    with localcontext() as context:
+        context.prec = _DIGITS
+        for attempt in ledger.every_attempt():
+            if not attempt.paid:
+                continue
+            usd = attempt.charged_usd
+            if usd is None:
+                usd = _priced_now(ledger, attempt, pricing)
+            if usd is None:
+                unbounded += 1
+            else:
+                total += usd
+    return Charged(total, unbounded)
+
+
+def _priced_now(ledger: Ledger, attempt: Attempt, pricing: Pricing) -> Decimal | None:
+    record = ledger.request(attempt.key)
+    if record is None:
+        return None
+    request = request_from(record)
+    if isinstance(attempt.result, Reply | Failure):
+        usd = pricing.cost(request, attempt.result).usd
+        if usd is not None:
+            return usd
+    return pricing.most(request).usd
+
+
+def check_cap(plan: Plan, pricing: Pricing, free: Collection[str], charged: Charged) -> None:
+    """Raises `InputError` where a cap could not be kept: a candidate whose calls have no bound, each named once,
+    or earlier attempts whose charge has none. `free` candidates cost nothing."""
+    faults = []
+    for name in plan.candidates:
+        if name in free:
+            continue
+        for cell in plan.of(name):
+            bound = pricing.most(cell.first)
+            if bound.usd is None:
+                what = f"{visible(name)} cannot run under a spend cap: {bound.reason} (id {visible(cell.item)})"
+                fix = "give it max_tokens and a price, or run without the cap"
+                faults.append(Fault(what, fix))
+                break
+    if charged.unbounded:
+        n = charged.unbounded
+        what = f"{n:,} earlier attempt{'s' if n > 1 else ''} of this run folder may have cost any amount"
+        faults.append(Fault(what, "give their models a price and max_tokens, or use a new run folder"))
+    if faults:
+        raise InputError(faults)
