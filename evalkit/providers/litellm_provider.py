@@ -7,6 +7,7 @@ the wire: usage, the model that served, the status, and whether a stream came to
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from dataclasses import replace
@@ -54,7 +55,7 @@ class LiteLLMProvider:
             return Failure(FailureKind.OTHER, "the provider was closed")
         if self._clients is None:
             try:
-                await self._load()
+                await self.open()
             except ImportError as problem:
                 message = f"LiteLLM cannot be loaded: {visible(problem)}. Fix: pip install litellm"
                 return Failure(FailureKind.BAD_REQUEST, message)
@@ -81,14 +82,19 @@ class LiteLLMProvider:
             answer = replace(answer, text=heard.text or None, served_model=served_by(exchange))
         return self._without_secrets(answer)
 
-    async def _load(self) -> None:
+    async def open(self) -> None:
+        """Load LiteLLM and make the clients, which takes seconds; the first call does it where nobody has. No time
+        of any call counts it. Raises ImportError where LiteLLM is missing."""
         async with self._loading:
             if self._clients is None:
-                from evalkit.providers.litellm_client import Clients, load_litellm
+                from evalkit.providers.litellm_client import Clients, load_litellm, warm_up
 
-                # In a thread: it takes seconds, and other calls go on meanwhile.
+                # In a thread: other calls go on meanwhile.
                 self._litellm = await asyncio.to_thread(load_litellm)
-                self._clients = Clients(self._connection.api_key, self._connection.api_base)
+                clients = Clients(self._connection.api_key, self._connection.api_base)
+                with contextlib.suppress(Exception):
+                    await warm_up(self._litellm, clients.client_for("openai/none"))
+                self._clients = clients
 
     async def _ask(self, request: Request, heard: Heard, started: float) -> None:
         assert self._clients is not None

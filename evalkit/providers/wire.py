@@ -37,33 +37,36 @@ class Exchange:
     body: bytearray = field(default_factory=bytearray)
     error: Exception | None = None
     requests: int = 0
+    _body: dict[str, Any] | None = None
 
     def begin(self, body: bytes) -> None:
         """A request goes out; what was noted of one before it is forgotten."""
         self.request_body, self.status, self.headers, self.error = body, None, {}, None
-        self.body = bytearray()
+        self.body, self._body = bytearray(), None
         self.requests += 1
 
     @property
     def sent(self) -> dict[str, Any] | None:
         """The body that went out, without the conversation, credentials hidden; None where it is no JSON."""
-        try:
-            body = json.loads(self.request_body)
-        except ValueError:
-            return None
-        if not isinstance(body, dict):
-            return None
-        return {key: _clean(value, key) for key, value in body.items() if key not in _CONTENT_FIELDS}
+        body = self._request()
+        kept = {key: _clean(value, key) for key, value in body.items() if key not in _CONTENT_FIELDS}
+        return kept if body else None
 
     @property
     def messages(self) -> list[Any] | None:
         """The messages that went out, where the body has them."""
-        try:
-            body = json.loads(self.request_body)
-        except ValueError:
-            return None
-        found = body.get("messages") if isinstance(body, dict) else None
+        found = self._request().get("messages")
         return found if isinstance(found, list) else None
+
+    def _request(self) -> dict[str, Any]:
+        """The request's body, read once; empty where it is no JSON object."""
+        if self._body is None:
+            try:
+                body = json.loads(self.request_body)
+            except ValueError:
+                body = None
+            self._body = body if isinstance(body, dict) else {}
+        return self._body
 
     def content(self) -> bytes:
         """The response's body, decompressed as far as it can be."""
