@@ -13,10 +13,12 @@ from evalkit.costs.prices import (
     layered,
     same_prices,
 )
+from evalkit.costs.run_costs import CallCost, RunCosts, run_costs
 from evalkit.costs.usage import Reading, Usage, constant_counts, normal_usage
 
 __all__ = [
     "LAYOUTS",
+    "CallCost",
     "Cost",
     "CostTotal",
     "Kind",
@@ -26,6 +28,7 @@ __all__ = [
     "PricePeriod",
     "Rates",
     "Reading",
+    "RunCosts",
     "Tier",
     "Usage",
     "card_fingerprint",
@@ -34,6 +37,7 @@ __all__ = [
     "cost_usd",
     "layered",
     "normal_usage",
+    "run_costs",
     "same_prices",
     "total_usd",
 ]

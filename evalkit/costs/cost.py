@@ -19,11 +19,13 @@ _DIGITS = 60  # enough for any count times any price, so that every product and 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """USD of one request, or None and the `reason`. `notices` say what a known cost rests on."""
+    """USD of one request, or None and the `reason`, with a `fix` where the reason names none. `notices` say what a
+    known cost rests on."""
 
     usd: Decimal | None
     reason: str | None = None
     notices: tuple[str, ...] = ()
+    fix: str | None = None
 
 
 def cost_usd(usage: Usage, price: Price, *, batch: bool = False, tool_usd: Decimal | None = None) -> Cost:
@@ -38,7 +40,7 @@ def cost_usd(usage: Usage, price: Price, *, batch: bool = False, tool_usd: Decim
     not for.
     """
     if usage.problem is not None:
-        return Cost(None, _with_readings(usage, price, batch=batch, tool_usd=tool_usd))
+        return Cost(None, _with_readings(usage, price, batch=batch, tool_usd=tool_usd), fix=usage.fix)
     contradiction = usage.contradiction()
     if contradiction is not None:
         return Cost(None, contradiction)
