@@ -103,10 +103,9 @@ def _rubric(top: Section, path: Path) -> Rubric | None:
 
 
 def _needed(top: Section, default: object, by_category: Mapping[str, object]) -> None:
+    graders = [default, *by_category.values()]
     for who in Decider:
-        if who in {default, *(g for g in by_category.values() if isinstance(g, Decider))} and not top.has(
-            who.value
-        ):
+        if any(grader is who for grader in graders) and not top.has(who.value):
             top.fault("check", f"leaves the grade to the {who.value}, and there is none", f"write {who.value}:")
 
 

@@ -113,7 +113,7 @@ class Rubric:
         """Some item may be graded by the judge."""
         graders = [*self.by_category.values(), self.default]
         own = any(isinstance(grader, FromItem) for grader in graders)
-        return self.judge is not None and (own or Decider.JUDGE in graders)
+        return self.judge is not None and (own or any(grader is Decider.JUDGE for grader in graders))
 
 
 @dataclass(frozen=True, slots=True)

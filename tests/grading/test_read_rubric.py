@@ -222,7 +222,7 @@ human: {path: none.csv}
             "judge.prompt",
         ),
         (
-            "rubric: r\njudge:\n  {model: m, pairwise: true, prompt: '{{ first }}{{ second }}', words: {A: first}}\n",
+            "rubric: r\njudge:\n  {model: m, pairwise: true, prompt: '{{first}}{{second}}', words: {A: first}}\n",
             3,
             "judge.words",
         ),
