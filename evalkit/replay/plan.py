@@ -53,16 +53,24 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PlanItem:
-    """An item as it is sent: `messages` go out byte for byte; `files` as in `Request`."""
+    """An item as it is sent: `messages` go out byte for byte; `files` as in `Request`.
+
+    `params` are the item's own, for candidates that do not say otherwise.
+    """
 
     id: str
     messages: tuple[Json, ...]
     files: Mapping[str, str] = field(default_factory=dict)
+    params: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCandidate:
-    """A candidate as it is asked. No secret is in it."""
+    """A candidate as it is asked. No secret is in it.
+
+    `files` are those behind the model (the weights of a local one). `instruction` goes behind the item's last
+    message, as a part of it: the first of several steps, of which `follow_ups` are the others.
+    """
 
     name: str
     model: str
@@ -70,6 +78,8 @@ class PlanCandidate:
     endpoint: str | None = None
     follow_ups: tuple[str, ...] = ()
     stream: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
+    instruction: str | None = None
 
 
 class Plan:
@@ -120,10 +130,10 @@ def plan_cells(items: Sequence[PlanItem], candidates: Iterable[PlanCandidate], s
             for place, item in enumerate(items):
                 request = Request(
                     model=candidate.model,
-                    messages=item.messages,
-                    params=candidate.params,
+                    messages=_instructed(item.messages, candidate.instruction),
+                    params={**item.params, **candidate.params} if item.params else candidate.params,
                     endpoint=candidate.endpoint,
-                    files=item.files,
+                    files={**item.files, **candidate.files} if candidate.files else item.files,
                     sample=sample,
                     occurrence=repeats.get(place, 0),
                     stream=candidate.stream,
@@ -135,6 +145,16 @@ def plan_cells(items: Sequence[PlanItem], candidates: Iterable[PlanCandidate], s
 
     sources = {candidate.name: source(candidate) for candidate in asked}
     return Plan(sources, len(items) * len(asked) * samples)
+
+
+def _instructed(messages: tuple[Json, ...], instruction: str | None) -> tuple[Json, ...]:
+    if instruction is None:
+        return messages
+    *before, last = messages
+    content = last.get("content")
+    if isinstance(content, list | tuple):
+        return (*before, {**last, "content": [*content, {"type": "text", "text": instruction}]})
+    return (*before, {**last, "content": f"{content or ''}\n\n{instruction}"})
 
 
 def plan_of(cells: Iterable[Cell]) -> Plan:
@@ -171,7 +191,9 @@ def _occurrences(items: Sequence[PlanItem]) -> dict[int, int]:
     seen: Counter[bytes] = Counter()
     found = {}
     for place, item in enumerate(items):
-        content = json.dumps([item.messages, dict(item.files)], sort_keys=True, separators=(",", ":"))
+        content = json.dumps(
+            [item.messages, dict(item.files), dict(item.params)], sort_keys=True, separators=(",", ":")
+        )
         digest = hashlib.sha256(content.encode("ascii")).digest()
         if seen[digest]:
             found[place] = seen[digest]
