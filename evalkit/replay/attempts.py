@@ -20,12 +20,21 @@ from evalkit.replay.settings import RunSettings
 from evalkit.replay.spend import Budget
 from evalkit.replay.summary import Tally
 
-__all__ = ["Caller", "Job"]
+__all__ = ["Caller", "Job", "is_recorded"]
+
+
+def is_recorded(provider: Provider, request: Request) -> bool:
+    """A recording answers this request: the provider has a method `holds` which says so."""
+    holds = getattr(provider, "holds", None)
+    return holds is not None and bool(holds(request))
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A request to be sent: for which step of which cell, by whom, and the most that it can take."""
+    """A request to be sent: for which step of which cell, by whom, and the most that it can take.
+
+    `paid` is False where a recording answers, which costs nothing now.
+    """
 
     cell: Cell
     step: int
@@ -34,11 +43,7 @@ class Job:
     lane: Lane
     provider: Provider
     bound: Bound
-
-    @property
-    def paid(self) -> bool:
-        """A call costs money now: nobody has recorded it."""
-        return not getattr(self.provider, "recorded", False)
+    paid: bool
 
     @property
     def reserve_usd(self) -> Decimal:

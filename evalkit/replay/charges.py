@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
 from evalkit.errors import Fault, InputError, visible
 from evalkit.providers.call import Failure, Reply
 from evalkit.replay.ledger import Attempt, Ledger
-from evalkit.replay.plan import Plan
+from evalkit.replay.plan import Cell, Plan
 from evalkit.replay.pricing import Pricing
 from evalkit.replay.records import request_from
 
@@ -59,14 +59,14 @@ def _priced_now(ledger: Ledger, attempt: Attempt, pricing: Pricing) -> Decimal |
     return pricing.most(request).usd
 
 
-def check_cap(plan: Plan, pricing: Pricing, free: Collection[str], charged: Charged) -> None:
+def check_cap(plan: Plan, pricing: Pricing, charged: Charged, is_free: Callable[[Cell], bool]) -> None:
     """Raises `InputError` where a cap could not be kept: a candidate whose calls have no bound, each named once,
-    or earlier attempts whose charge has none. `free` candidates cost nothing."""
+    or earlier attempts whose charge has none. `is_free` cells cost nothing."""
     faults = []
     for name in plan.candidates:
-        if name in free:
-            continue
         for cell in plan.of(name):
+            if is_free(cell):
+                continue
             bound = pricing.most(cell.first)
             if bound.usd is None:
                 what = f"{visible(name)} cannot run under a spend cap: {bound.reason} (id {visible(cell.item)})"

@@ -232,10 +232,10 @@ class Ledger:
         found = self._rows("SELECT field, value FROM manifest ORDER BY number")
         return {field: json.loads(value) for field, value in found}
 
-    def manifest_history(self) -> list[tuple[str, str, str, Any]]:
-        """Every value that a field had: (recorded at, run, field, value), first to last."""
-        found = self._rows("SELECT recorded_at, run, field, value FROM manifest ORDER BY number")
-        return [(at, run, field, json.loads(value)) for at, run, field, value in found]
+    def manifest_history(self) -> list[tuple[str, str, Any]]:
+        """Every value that a field had: (recorded at, field, value), first to last."""
+        found = self._rows("SELECT recorded_at, field, value FROM manifest ORDER BY number")
+        return [(at, field, json.loads(value)) for at, field, value in found]
 
     # Writing
 
@@ -261,12 +261,11 @@ class Ledger:
         )
         self._now("UPDATE runs SET ended_at = ?, ended = ? WHERE run = ?", utc_text(), ended, run)
 
-    def set_manifest(self, run: str, values: Mapping[str, Any]) -> None:
-        """Note the values of fields; earlier values stay in the history."""
-        at = utc_text()
-        for field, value in values.items():
-            sql = "INSERT INTO manifest (field, value, run, recorded_at) VALUES (?, ?, ?, ?)"
-            self._now(sql, field, json_text(value), run, at)
+    def set_manifest(self, values: Mapping[str, Any]) -> None:
+        """Note the values of fields, all or none; earlier values stay in the history."""
+        at, sql = utc_text(), "INSERT INTO manifest (field, value, recorded_at) VALUES (?, ?, ?)"
+        self._submit([(sql, (field, json_text(value), at)) for field, value in values.items()])
+        self.flush()
 
     def note_step(self, cell: Cell, step: int, key: str) -> None:
         """Note which request a step of a cell is; it is on disk with the next thing that is waited for."""

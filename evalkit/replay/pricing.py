@@ -15,7 +15,19 @@ from evalkit.providers.call import Billed, Failure, Reply, Request
 from evalkit.providers.served import same_model
 from evalkit.replay.records import json_text
 
-__all__ = ["Bound", "CardPricing", "Pricing", "Unpriced", "output_cap", "prompt_bound"]
+__all__ = [
+    "BYTES_A_TOKEN",
+    "Bound",
+    "CardPricing",
+    "Pricing",
+    "Unpriced",
+    "output_cap",
+    "prompt_bound",
+    "prompt_bytes",
+]
+
+BYTES_A_TOKEN = 4
+"""About so many bytes of text are one token: for estimates, never for a bound."""
 
 _MILLION = Decimal(10**6)
 _DIGITS = 60
@@ -23,6 +35,7 @@ _CAPS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _PER_MESSAGE = 64
 _PER_REQUEST = 256
 _WITH_TOOLS = 2_048
+_IN_PROMPT = ("tools", "functions", "response_format", "extra_body", "system", "instructions")
 _HOSTED = ("web_search_options", "plugins", "file_ids", "search_parameters", "modalities", "audio")
 
 
@@ -43,8 +56,12 @@ class Pricing(Protocol):
         """The list price of what came of one attempt; unknown is None with its reason."""
         ...
 
-    def most(self, request: Request) -> Bound:
-        """The most that one attempt at `request` can cost."""
+    def most(self, request: Request, more_tokens: int = 0) -> Bound:
+        """The most that one attempt at `request` can cost, with so many tokens added to its prompt."""
+        ...
+
+    def least(self, request: Request) -> Decimal | None:
+        """About what its prompt alone costs, at four bytes a token; None where there is no price."""
         ...
 
 
@@ -57,10 +74,15 @@ class Unpriced:
             return Cost(Decimal(0))
         return Cost(None, "the study names no price card")
 
-    def most(self, request: Request) -> Bound:
+    def most(self, request: Request, more_tokens: int = 0) -> Bound:
         """No bound in USD."""
         tokens, _ = prompt_bound(request)
+        tokens = None if tokens is None else tokens + more_tokens
         return Bound(None, tokens, output_cap(request), "the study names no price card")
+
+    def least(self, request: Request) -> Decimal | None:
+        """Not known."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -86,12 +108,22 @@ class CardPricing:
             return Cost(None, missing)
         return cost_usd(normal_usage(result.usage), price, batch=self.batch)
 
-    def most(self, request: Request) -> Bound:
+    def least(self, request: Request) -> Decimal | None:
+        """About what its prompt alone costs, at four bytes a token; None where there is no price."""
+        price = self.card.price(request.model, self.on)
+        if price is None or (self.batch and price.period.batch_factor is None):
+            return None
+        tokens = prompt_bytes(request) // BYTES_A_TOKEN
+        factor = (price.period.batch_factor or Decimal(1)) if self.batch else Decimal(1)
+        return tokens * price.period.rates_for(tokens).input * factor / _MILLION
+
+    def most(self, request: Request, more_tokens: int = 0) -> Bound:
         """Every byte of the prompt a token, every token of the output that is allowed, at the dearest rates."""
         prompt, unbounded = prompt_bound(request)
         output = output_cap(request)
         if unbounded is not None or prompt is None:
             return Bound(None, None, output, unbounded)
+        prompt += more_tokens
         if output is None:
             return Bound(None, prompt, None, "it has no max_tokens")
         price = self.card.price(request.model, self.on)
@@ -146,11 +178,14 @@ def prompt_bound(request: Request) -> tuple[int | None, str | None]:
         return None, f"it uses {hosted}, which is billed beside its tokens"
     if any(_fetched(message.get("content")) for message in request.messages):
         return None, "a message refers to a file by its address, and nobody knows how many tokens that is"
-    beside = {name: value for name, value in request.params.items() if name in {"tools", "functions"}}
-    beside |= {name: request.params[name] for name in ("response_format", "extra_body") if name in request.params}
-    size = len(json_text([request.messages, beside]).encode("utf-8"))
-    size += _PER_REQUEST + _PER_MESSAGE * len(request.messages)
-    return size + (_WITH_TOOLS if beside else 0), None
+    size = prompt_bytes(request) + _PER_REQUEST + _PER_MESSAGE * len(request.messages)
+    return size + (_WITH_TOOLS if any(name in request.params for name in _IN_PROMPT) else 0), None
+
+
+def prompt_bytes(request: Request) -> int:
+    """UTF-8 bytes of everything that reaches the model: messages, tools and schemas, as JSON."""
+    beside = [request.params[name] for name in _IN_PROMPT if name in request.params]
+    return len(json_text([request.messages, beside]).encode("utf-8"))
 
 
 def _fetched(content: Any) -> bool:

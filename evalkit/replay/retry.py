@@ -19,8 +19,9 @@ class RetryPolicy:
     """At most `max_attempts` in one run, with exponential backoff from `base_s` to `most_s`.
 
     The wait after attempt n is drawn evenly from the upper half of min(most_s, base_s * 2^(n-1)), by `seed`, key
-    and attempt alone, so that calls which failed together do not come back together. What the provider asked to wait
-    (Retry-After) is the least that is waited; more than `longest_s` of it, and the call is left to a later run.
+    and attempt alone, so that calls which failed together do not come back together. What the provider asked to
+    wait (Retry-After) is the least that is waited; where it is more than `longest_s`, the call is left to a later
+    run.
     """
 
     max_attempts: int = 4

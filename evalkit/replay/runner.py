@@ -17,7 +17,7 @@ from typing import Any
 from evalkit.errors import visible
 from evalkit.providers.call import Failure, Provider, Reply, Request
 from evalkit.providers.key import request_key
-from evalkit.replay.attempts import Caller, Job
+from evalkit.replay.attempts import Caller, Job, is_recorded
 from evalkit.replay.charges import charged_so_far, check_cap
 from evalkit.replay.lanes import Lane
 from evalkit.replay.ledger import Attempt, Ledger
@@ -32,7 +32,7 @@ from evalkit.replay.summary import CellFailure, RunSummary, Tally
 __all__ = ["ProviderOf", "run"]
 
 ProviderOf = Callable[[str], Provider]
-"""The provider that answers for a candidate. One with a true attribute `recorded` costs nothing now."""
+"""The provider that answers for a candidate."""
 
 _MOST_SAID = 20
 _Found = Reply | Failure | Attempt
@@ -78,8 +78,7 @@ class _Run:
         self.ended: str | None = None
         charged = charged_so_far(ledger, pricing)
         if settings.max_spend_usd is not None:
-            free = {name for name, provider in self.providers.items() if getattr(provider, "recorded", False)}
-            check_cap(plan, pricing, free, charged)
+            check_cap(plan, pricing, charged, lambda cell: is_recorded(self.providers[cell.candidate], cell.first))
         self.budget = Budget(settings.max_spend_usd, charged.usd)
         self.unbounded_before = charged.unbounded
         self.id = ""
@@ -253,7 +252,8 @@ class _Run:
         self.pending[key] = future
         try:
             provider = self.providers[cell.candidate]
-            job = Job(cell, step, key, request, lane, provider, self.pricing.most(request))
+            bound, paid = self.pricing.most(request), not is_recorded(provider, request)
+            job = Job(cell, step, key, request, lane, provider, bound, paid)
             outcome = await self.caller.get(job, 0 if known is None else known.number)
             if outcome is not None:
                 future.set_result(outcome)

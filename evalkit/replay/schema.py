@@ -26,7 +26,6 @@ SCHEMA = (
     CREATE TABLE manifest (
         field TEXT NOT NULL,
         value TEXT NOT NULL,
-        run TEXT NOT NULL,
         recorded_at TEXT NOT NULL,
         number INTEGER PRIMARY KEY
     )

@@ -18,8 +18,8 @@ class RunSettings:
 
     `concurrency` is the most calls in flight to one endpoint; limits per minute hold for each endpoint too.
     `max_attempts` counts the first one, in one run. `request_timeout_s` is for a whole call, `run_timeout_s` for
-    the whole run (None: no limit). `max_spend_usd` is for all runs of the folder together. `retry_failed` tries anew
-    what failed for good. `grace_s` is how long calls in flight may still end when the run is stopped.
+    the whole run (None: no limit). `max_spend_usd` is for all runs of the folder together. `retry_failed` tries
+    anew what failed for good. `grace_s` is how long calls in flight may still end when the run is stopped.
     `backoff_s` and `most_backoff_s` bound the waits between attempts, `longest_wait_s` is the longest Retry-After
     that is waited for. `seed` draws the jitter. `handle_signals`: SIGINT and SIGTERM end the run in good order.
     """
