@@ -52,6 +52,8 @@ def error_in(body: Any) -> Mapping[str, Any] | None:
         return {"message": error} | {key: body[key] for key in ("message", "code", "type") if key in body}
     if "choices" not in body and isinstance(body.get("detail"), str | list) and body["detail"]:
         return {"message": str(body["detail"])}
+    if body.get("type") == "response.failed" and isinstance(body.get("response"), Mapping):
+        return error_in(body["response"]) or {"message": "the response failed"}
     if body.get("object") == "error" or body.get("type") == "error":
         return body
     return None

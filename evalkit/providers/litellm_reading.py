@@ -23,14 +23,24 @@ __all__ = ["Heard", "failure_of", "hear", "listen", "plain", "reply_of", "served
 class Heard:
     """What LiteLLM has told of a reply, as far as it came."""
 
-    text: str | None = None
-    reasoning: str | None = None
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
     finish_reason: str | None = None
     model: str | None = None
     response_id: str | None = None
     calls: dict[int, dict[str, Any]] = field(default_factory=dict)
     usage: dict[str, Any] | None = None
     ttft_s: float | None = None
+
+    @property
+    def text(self) -> str | None:
+        """The visible text so far; None where no piece has come, not even an empty one."""
+        return "".join(self.texts) if self.texts else None
+
+    @property
+    def reasoning(self) -> str | None:
+        """What came in a channel of its own."""
+        return "".join(self.thoughts) or None
 
 
 def plain(value: Any) -> Any:
@@ -53,8 +63,8 @@ def hear(answer: Any, heard: Heard) -> None:
         return
     heard.finish_reason = choice.finish_reason
     message = choice.message
-    heard.text = message.content
-    heard.reasoning = getattr(message, "reasoning_content", None)
+    heard.texts += [message.content] if message.content is not None else []
+    heard.thoughts += [getattr(message, "reasoning_content", None) or ""]
     for place, call in enumerate(getattr(message, "tool_calls", None) or ()):
         heard.calls[place] = call.model_dump()
 
@@ -76,9 +86,9 @@ async def listen(stream: Any, heard: Heard, started: float) -> None:
             if heard.ttft_s is None and (text or thought or calls):
                 heard.ttft_s = time.perf_counter() - started
             if text is not None:
-                heard.text = (heard.text or "") + text
-            if thought is not None:
-                heard.reasoning = (heard.reasoning or "") + thought
+                heard.texts.append(text)
+            if thought:
+                heard.thoughts.append(thought)
             heard.finish_reason = choice.finish_reason or heard.finish_reason
     finally:
         close = getattr(stream, "aclose", None)
@@ -117,7 +127,7 @@ def reply_of(request: Request, exchange: Exchange, heard: Heard) -> Reply | Fail
     return Reply(
         text=heard.text,
         finish_reason=finish,
-        reasoning=heard.reasoning or None,
+        reasoning=heard.reasoning,
         served_model=wire.model if wire is not None else heard.model,
         usage=usage,
         tool_calls=calls,

@@ -11,6 +11,8 @@ from typing import Any
 
 from evalkit.providers.call import Failure, FailureKind, Reply
 from evalkit.providers.failures import error_in, status_failure
+from evalkit.providers.shapes import first, mapping, mappings, text
+from evalkit.providers.shapes import usage as usage_in
 
 __all__ = ["NO_USAGE", "Response", "finish_name", "openai_reply", "read_response"]
 
@@ -103,22 +105,6 @@ def openai_reply(raw: Mapping[str, Any]) -> Reply | Failure:
     )
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _first(value: Any) -> Mapping[str, Any]:
-    return _mapping(value[0]) if isinstance(value, list) and value else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _usage(value: Any) -> Mapping[str, Any] | None:
-    return dict(value) if isinstance(value, Mapping) and value else None
-
-
 def _joined(parts: Sequence[str | None]) -> str | None:
     """Parts put together; None where there is none at all."""
     found = [part for part in parts if part is not None]
@@ -133,23 +119,23 @@ def _call(name: Any, arguments: Any, identity: Any = None) -> Mapping[str, Any]:
 
 
 def _openai(raw: Mapping[str, Any]) -> Response:
-    choice = _first(raw.get("choices"))
-    message = _mapping(choice.get("message"))
+    choice = first(raw.get("choices"))
+    message = mapping(choice.get("message"))
     content = message.get("content")
     if isinstance(content, list):
-        content = _joined([_text(part.get("text")) for part in content if isinstance(part, Mapping)])
-    text = _text(content)
-    finish = finish_name(_text(choice.get("finish_reason")))
-    refusal = _text(message.get("refusal"))
+        content = _joined([text(part.get("text")) for part in mappings(content)])
+    answer = text(content)
+    finish = finish_name(text(choice.get("finish_reason")))
+    refusal = text(message.get("refusal"))
     return Response(
-        text=text,
-        reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
+        text=answer,
+        reasoning=text(message.get("reasoning_content")) or text(message.get("reasoning")),
         finish_reason=finish,
-        model=_text(raw.get("model")),
-        usage=_usage(raw.get("usage")),
-        tool_calls=tuple(call for call in message.get("tool_calls") or () if isinstance(call, Mapping)),
-        response_id=_text(raw.get("id")),
-        refused=finish == "content_filter" or (bool(refusal) and not text),
+        model=text(raw.get("model")),
+        usage=usage_in(raw.get("usage")),
+        tool_calls=tuple(mappings(message.get("tool_calls"))),
+        response_id=text(raw.get("id")),
+        refused=finish == "content_filter" or (bool(refusal) and not answer),
     )
 
 
@@ -158,68 +144,66 @@ def _openai_responses(raw: Mapping[str, Any]) -> Response:
     thoughts: list[str | None] = []
     calls = []
     refusal = False
-    for item in raw["output"]:
-        part = _mapping(item)
-        pieces = [piece for piece in part.get("content") or () if isinstance(piece, Mapping)]
+    for part in mappings(raw["output"]):
+        pieces = mappings(part.get("content"))
         if part.get("type") == "message":
-            texts += [_text(piece.get("text")) for piece in pieces]
+            texts += [text(piece.get("text")) for piece in pieces]
             refusal = refusal or any(piece.get("type") == "refusal" for piece in pieces)
         elif part.get("type") == "reasoning":
-            summaries = [piece for piece in part.get("summary") or () if isinstance(piece, Mapping)]
-            thoughts += [_text(piece.get("text")) for piece in [*summaries, *pieces]]
+            thoughts += [text(piece.get("text")) for piece in [*mappings(part.get("summary")), *pieces]]
         elif part.get("type") == "function_call":
             calls.append(_call(part.get("name"), part.get("arguments"), part.get("call_id")))
-    text = _joined(texts)
-    reason = _text(_mapping(raw.get("incomplete_details")).get("reason")) or _text(raw.get("status"))
+    answer = _joined(texts)
+    reason = text(mapping(raw.get("incomplete_details")).get("reason")) or text(raw.get("status"))
     finish = finish_name(reason)
     return Response(
-        text=text,
+        text=answer,
         reasoning=_joined(thoughts),
         finish_reason="tool_calls" if finish == "stop" and calls else finish,
-        model=_text(raw.get("model")),
-        usage=_usage(raw.get("usage")),
+        model=text(raw.get("model")),
+        usage=usage_in(raw.get("usage")),
         tool_calls=tuple(calls),
-        response_id=_text(raw.get("id")),
-        refused=finish == "content_filter" or (refusal and not text),
+        response_id=text(raw.get("id")),
+        refused=finish == "content_filter" or (refusal and not answer),
     )
 
 
 def _anthropic(raw: Mapping[str, Any]) -> Response:
-    blocks = [block for block in raw.get("content") or () if isinstance(block, Mapping)]
-    finish = finish_name(_text(raw.get("stop_reason")))
+    blocks = mappings(raw.get("content"))
+    finish = finish_name(text(raw.get("stop_reason")))
     return Response(
-        text=_joined([_text(block.get("text")) for block in blocks if block.get("type") == "text"]),
-        reasoning=_joined([_text(block.get("thinking")) for block in blocks if block.get("type") == "thinking"]),
+        text=_joined([text(block.get("text")) for block in blocks if block.get("type") == "text"]),
+        reasoning=_joined([text(block.get("thinking")) for block in blocks if block.get("type") == "thinking"]),
         finish_reason=finish,
-        model=_text(raw.get("model")),
-        usage=_usage(raw.get("usage")),
+        model=text(raw.get("model")),
+        usage=usage_in(raw.get("usage")),
         tool_calls=tuple(
             _call(block.get("name"), block.get("input"), block.get("id"))
             for block in blocks
             if block.get("type") == "tool_use"
         ),
-        response_id=_text(raw.get("id")),
+        response_id=text(raw.get("id")),
         refused=finish == "content_filter",
     )
 
 
 def _gemini(raw: Mapping[str, Any]) -> Response:
-    candidate = _first(raw.get("candidates"))
-    parts = [part for part in _mapping(candidate.get("content")).get("parts") or () if isinstance(part, Mapping)]
-    finish = finish_name(_text(candidate.get("finishReason")))
+    candidate = first(raw.get("candidates"))
+    parts = mappings(mapping(candidate.get("content")).get("parts"))
+    finish = finish_name(text(candidate.get("finishReason")))
     calls = tuple(
-        _call(_mapping(part["functionCall"]).get("name"), _mapping(part["functionCall"]).get("args"))
+        _call(mapping(part["functionCall"]).get("name"), mapping(part["functionCall"]).get("args"))
         for part in parts
         if "functionCall" in part
     )
-    blocked = not candidate and bool(_mapping(raw.get("promptFeedback")).get("blockReason"))
+    blocked = not candidate and bool(mapping(raw.get("promptFeedback")).get("blockReason"))
     return Response(
-        text=_joined([_text(part.get("text")) for part in parts if not part.get("thought")]),
-        reasoning=_joined([_text(part.get("text")) for part in parts if part.get("thought")]),
+        text=_joined([text(part.get("text")) for part in parts if not part.get("thought")]),
+        reasoning=_joined([text(part.get("text")) for part in parts if part.get("thought")]),
         finish_reason="content_filter" if blocked else "tool_calls" if finish == "stop" and calls else finish,
-        model=_text(raw.get("modelVersion")),
-        usage=_usage(raw.get("usageMetadata")),
+        model=text(raw.get("modelVersion")),
+        usage=usage_in(raw.get("usageMetadata")),
         tool_calls=calls,
-        response_id=_text(raw.get("responseId")),
+        response_id=text(raw.get("responseId")),
         refused=blocked or finish == "content_filter",
     )

@@ -10,6 +10,7 @@ from typing import Any
 from evalkit.providers.call import Billed, Failure, FailureKind, Reply
 from evalkit.providers.failures import error_in, status_failure
 from evalkit.providers.responses import openai_reply
+from evalkit.providers.shapes import first, mapping, mappings
 
 __all__ = ["Assembled", "assemble", "sse_events", "stream_reply"]
 
@@ -59,7 +60,7 @@ def assemble(events: Iterable[Json]) -> Assembled:
             builder.add(event)
     if builder is None:
         return Assembled(None, False, error)
-    return Assembled(builder.response, builder.whole, error)
+    return Assembled(_joined(builder.response), builder.whole, error)
 
 
 def stream_reply(chunks: Iterable[Json]) -> Reply | Failure:
@@ -96,18 +97,40 @@ class _Builder:
 def _builder_for(event: Json) -> _Builder | None:
     if "choices" in event:
         return _OpenAI()
-    if event.get("type") in {"message_start", "content_block_start"}:
+    kind = str(event.get("type", ""))
+    if kind in {"message_start", "content_block_start"}:
         return _Anthropic()
-    if str(event.get("type", "")).startswith("response."):
+    if kind.startswith("response."):
         return _Responses()
     if "candidates" in event or "usageMetadata" in event or "promptFeedback" in event:
         return _Gemini()
     return None
 
 
+def _place(event: Json, default: int = 0) -> int:
+    """The index that an event is about."""
+    place = event.get("index", default)
+    return place if isinstance(place, int) else default
+
+
+class _Pieces(list[str]):
+    """Text that is still coming; joined once, at the end."""
+
+
 def _extend(target: dict[str, Any], key: str, value: Any) -> None:
     if isinstance(value, str):
-        target[key] = (target.get(key) or "") + value
+        kept = target.get(key)
+        if not isinstance(kept, _Pieces):
+            kept = target[key] = _Pieces([kept] if isinstance(kept, str) else [])
+        kept.append(value)
+
+
+def _joined(value: Any) -> Any:
+    if isinstance(value, _Pieces):
+        return "".join(value)
+    if isinstance(value, dict):
+        return {key: _joined(item) for key, item in value.items()}
+    return [_joined(item) for item in value] if isinstance(value, list) else value
 
 
 class _OpenAI(_Builder):
@@ -124,33 +147,29 @@ class _OpenAI(_Builder):
                 self.response[key] = event[key]
         if isinstance(event.get("usage"), Mapping):
             self.response["usage"] = event["usage"]
-        for choice in event.get("choices") or ():
-            if not isinstance(choice, Mapping) or choice.get("index", 0) != 0:
+        for choice in mappings(event.get("choices")):
+            if choice.get("index", 0) != 0:
                 continue
-            delta = choice.get("delta")
-            if isinstance(delta, Mapping):
-                for key in ("content", "reasoning_content", "reasoning", "refusal"):
-                    _extend(self._message, key, delta.get(key))
-                for call in delta.get("tool_calls") or ():
-                    self._add_call(call)
+            delta = mapping(choice.get("delta"))
+            for key in ("content", "reasoning_content", "reasoning", "refusal"):
+                _extend(self._message, key, delta.get(key))
+            for call in mappings(delta.get("tool_calls")):
+                self._add_call(call)
             if isinstance(choice.get("usage"), Mapping):
                 self.response["usage"] = choice["usage"]
             if choice.get("finish_reason"):
                 self._choice["finish_reason"] = choice["finish_reason"]
                 self.whole = True
 
-    def _add_call(self, call: Any) -> None:
-        if not isinstance(call, Mapping):
-            return
-        place = call.get("index", len(self._calls))
+    def _add_call(self, call: Json) -> None:
+        place = _place(call, len(self._calls))
         kept = self._calls.setdefault(place, {"id": None, "type": "function", "function": {"arguments": ""}})
         if call.get("id"):
             kept["id"] = call["id"]
-        function = call.get("function")
-        if isinstance(function, Mapping):
-            if function.get("name"):
-                kept["function"]["name"] = function["name"]
-            _extend(kept["function"], "arguments", function.get("arguments"))
+        function = mapping(call.get("function"))
+        if function.get("name"):
+            kept["function"]["name"] = function["name"]
+        _extend(kept["function"], "arguments", function.get("arguments"))
         self._message["tool_calls"] = [self._calls[n] for n in sorted(self._calls)]
 
 
@@ -167,14 +186,14 @@ class _Anthropic(_Builder):
             self.response |= {key: message[key] for key in ("id", "model") if key in message}
             self._add_usage(message)
         elif kind == "content_block_start":
-            self._blocks[event.get("index", 0)] = dict(event.get("content_block") or {})
-        elif kind == "content_block_delta" and isinstance(event.get("delta"), Mapping):
-            block, delta = self._blocks.setdefault(event.get("index", 0), {}), event["delta"]
+            self._blocks[_place(event)] = dict(mapping(event.get("content_block")))
+        elif kind == "content_block_delta":
+            block, delta = self._blocks.setdefault(_place(event), {}), mapping(event.get("delta"))
             _extend(block, "text", delta.get("text"))
             _extend(block, "thinking", delta.get("thinking"))
             _extend(block, "_json", delta.get("partial_json"))
         elif kind == "message_delta":
-            reason = (event.get("delta") or {}).get("stop_reason")
+            reason = mapping(event.get("delta")).get("stop_reason")
             if reason:
                 self.response["stop_reason"] = reason
                 self.whole = True
@@ -196,7 +215,7 @@ class _Responses(_Builder):
     def add(self, event: Json) -> None:
         if isinstance(event.get("response"), Mapping):
             self.response = dict(event["response"])
-        if event.get("type") in {"response.completed", "response.incomplete"}:
+        if event.get("type") in ("response.completed", "response.incomplete"):
             self.whole = True
 
 
@@ -210,13 +229,12 @@ class _Gemini(_Builder):
         for key in ("modelVersion", "responseId", "usageMetadata", "promptFeedback"):
             if event.get(key):
                 self.response[key] = event[key]
-        candidates = event.get("candidates")
-        first = candidates[0] if isinstance(candidates, list) and candidates else None
-        if isinstance(first, Mapping):
-            self._parts += (first.get("content") or {}).get("parts") or ()
-            if first.get("finishReason"):
-                self._candidate["finishReason"] = first["finishReason"]
+        candidate = first(event.get("candidates"))
+        if candidate:
+            self._parts += mappings(mapping(candidate.get("content")).get("parts"))
+            if candidate.get("finishReason"):
+                self._candidate["finishReason"] = candidate["finishReason"]
                 self.whole = True
             self.response["candidates"] = [self._candidate | {"content": {"parts": self._parts}}]
-        elif (self.response.get("promptFeedback") or {}).get("blockReason"):
+        elif mapping(self.response.get("promptFeedback")).get("blockReason"):
             self.whole = True

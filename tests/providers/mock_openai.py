@@ -11,6 +11,8 @@ Configuration (all optional)
   api_key      a request with another bearer token gets 401
   prices       {model: {"input": "0.10", "output": "0.40"}}, USD per 1M tokens as text; {} for models not named
   answer       text of every reply; the default is made from the request: "ANSWER: <digest>"
+  canned       list of {path (regular expression), body (text), status, type, headers}: other POST requests, for
+               providers with a layout of their own; their bodies and headers are at /_canned
   rules        list, the first that matches decides:
      when   contains (text in the last message), models, share (0..1, drawn from seed, rule and content),
             attempts (only the first n requests of this content), requests ([first, last] by arrival, from 0)
@@ -31,6 +33,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import time
@@ -77,6 +80,7 @@ class Mock:
         self.capacity: int | None = config.get("capacity")
         self.seen: Counter[str] = Counter()
         self.replied: Counter[str] = Counter()
+        self.canned: list[Json] = []
         self.reset()
 
     def reset(self) -> None:
@@ -368,6 +372,19 @@ def _application(mock: Mock) -> Any:
     async def counts(request: Any) -> Any:
         return web.json_response(mock.counts(request.query.get("contents") != "0"))
 
+    async def canned(request: Any) -> Any:
+        body = await request.text()
+        mock.canned.append({"path": request.path_qs, "body": body, "headers": dict(request.headers)})
+        for known in mock.config.get("canned", []):
+            if re.search(known["path"], request.path):
+                headers = {"Content-Type": known.get("type", "application/json")} | known.get("headers", {})
+                data = known["body"].encode()
+                return web.Response(status=known.get("status", 200), body=data, headers=headers)
+        return error(request, {"status": 404, "message": f"no such path: {request.path}"})
+
+    async def canned_requests(_: Any) -> Any:
+        return web.json_response(mock.canned)
+
     async def reset(_: Any) -> Any:
         mock.reset()
         return web.json_response({})
@@ -382,6 +399,8 @@ def _application(mock: Mock) -> Any:
     application.router.add_get("/_counts", counts)
     application.router.add_post("/_reset", reset)
     application.router.add_get("/v1/models", models)
+    application.router.add_get("/_canned", canned_requests)
+    application.router.add_post("/{path:.*}", canned)
     return application
 
 
@@ -412,6 +431,11 @@ class MockServer:
         query = "" if contents else "?contents=0"
         with urllib.request.urlopen(f"{self.url.removesuffix('/v1')}/_counts{query}", timeout=10) as answer:
             return dict(json.load(answer))
+
+    def canned(self) -> list[Json]:
+        """The requests that canned answers were given to: path, body, headers."""
+        with urllib.request.urlopen(f"{self.url.removesuffix('/v1')}/_canned", timeout=10) as answer:
+            return list(json.load(answer))
 
     def reset(self) -> None:
         """Counts, and the numbers of attempts, back to 0."""
