@@ -236,7 +236,7 @@ def _why_not(positives: int, negatives: int, judged: int) -> str:
 
 def _notes(pairs: int, items: int, split: int) -> Iterable[str]:
     if pairs > items:
-        many = f"The {pairs:,} replies are of {items:,} items and are taken as independent"
+        many = f"The {pairs:,} replies are of {items:,} item{"" if items == 1 else "s"} and are taken as independent"
         yield f"{many}: the intervals are too narrow"
     if split:
         yield f"People are evenly split on {split:,} more, which measure nothing"
