@@ -103,7 +103,7 @@ class CardPricing:
             if result.billed is Billed.NO:
                 return Cost(Decimal(0))
             return Cost(None, "it gave no reply, and may have been charged all the same")
-        price, missing = self._price(request.model, result.served_model)
+        price, missing = self.price_of(request.model, result.served_model)
         if price is None:
             return Cost(None, missing)
         return cost_usd(normal_usage(result.usage), price, batch=self.batch)
@@ -149,7 +149,7 @@ class CardPricing:
                 usd *= period.batch_factor
         return Bound(usd, prompt, output)
 
-    def _price(self, requested: str, served: str | None) -> tuple[Price | None, str | None]:
+    def price_of(self, requested: str, served: str | None) -> tuple[Price | None, str | None]:
         """The price of the model that answered, or why there is none."""
         if served is None or same_model(requested, served, self.aliases):
             price = self.card.price(requested, self.on)
