@@ -236,8 +236,8 @@ def _why_not(positives: int, negatives: int, judged: int) -> str:
 
 def _notes(pairs: int, items: int, split: int) -> Iterable[str]:
     if pairs > items:
-        many = f"The {pairs:,} replies are of {items:,} item{"" if items == 1 else "s"} and are taken as independent"
-        yield f"{many}: the intervals are too narrow"
+        of = f"{items:,} items" if items > 1 else "1 item"
+        yield f"The {pairs:,} replies are of {of} and are taken as independent: the intervals are too narrow"
     if split:
         yield f"People are evenly split on {split:,} more, which measure nothing"
 
