@@ -155,7 +155,7 @@ def retry_after(
 
 
 def _number(text: str | None) -> float | None:
-    if text is None or not re.fullmatch(r"\s*\d{1,12}(?:\.\d{0,9})?\s*", text):
+    if text is None or not re.fullmatch(r"\s*[0-9]{1,12}(?:\.[0-9]{0,9})?\s*", text):
         return None
     number = float(text)
     return number if math.isfinite(number) else None
