@@ -49,8 +49,17 @@ COMMANDS: tuple[LazyCommand, ...] = (
         "reasoning_budget",
         "Find the least costly amount of thinking that meets every limit, and where more of it stops to pay.",
     ),
+    LazyCommand(
+        "sign",
+        "evalkit.cli.sign",
+        "sign",
+        "Sign a decision on a sign-off with your key.",
+    ),
     LazyCommand("labels", "evalkit.cli.labels", "app", "Check and derive labels."),
     LazyCommand("import", "evalkit.cli.import_", "app", "Turn result files of other tools into outcomes."),
+    LazyCommand(
+        "reprice", "evalkit.cli.reprice", "reprice", "Price a finished run with another card, calling no model."
+    ),
 )
 
 
