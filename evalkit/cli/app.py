@@ -55,6 +55,12 @@ COMMANDS: tuple[LazyCommand, ...] = (
         "sign",
         "Sign a decision on a sign-off with your key.",
     ),
+    LazyCommand(
+        "replay",
+        "evalkit.cli.replay",
+        "replay",
+        "Call the models of a study, keep every reply, and grade them into outcomes.",
+    ),
     LazyCommand("labels", "evalkit.cli.labels", "app", "Check and derive labels."),
     LazyCommand("import", "evalkit.cli.import_", "app", "Turn result files of other tools into outcomes."),
     LazyCommand(

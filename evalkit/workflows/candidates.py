@@ -15,7 +15,7 @@ from evalkit.providers.key import TRANSPORT_PARAMS
 from evalkit.study.models import RoutingStudy, Tier
 from evalkit.study.reasoning_models import Arm, ReasoningStudy
 
-__all__ = ["AnyStudy", "Candidate", "candidates_of", "connect"]
+__all__ = ["AnyStudy", "Candidate", "candidates_of", "connect", "public_address"]
 
 AnyStudy = RoutingStudy | ReasoningStudy
 
@@ -89,7 +89,7 @@ def _candidate(study: AnyStudy, tier: Tier | Arm, where: str) -> Candidate:
         name=tier.name,
         model=tier.model,
         params=params,
-        endpoint=_public(connection.api_base),
+        endpoint=public_address(connection.api_base),
         connection=connection,
         instructions=instructions,
         weights=weights,
@@ -163,7 +163,7 @@ def _remember_address(address: str | None) -> None:
         remember_secret(word or "")
 
 
-def _public(address: str | None) -> str | None:
+def public_address(address: str | None) -> str | None:
     """The part of an address that may be shown and hashed: no user, password, query or fragment."""
     if address is None:
         return None

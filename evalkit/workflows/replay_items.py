@@ -74,10 +74,10 @@ def item_faults(labels: LabelSet, prompts: Prompts) -> list[Fault]:
             doubled.append(name)
     faults = []
     if empty:
-        what = f"{len(empty)} items have neither a prompt nor messages: {listed([visible(name, 60) for name in empty])}"
+        what = f"{len(empty)} items have neither a prompt nor messages: {_named(empty)}"
         faults.append(Fault(what, "write what is to be asked", file=labels.file, field="prompt"))
     if doubled:
-        what = f"{len(doubled)} items have a system message, and the study has a system_prompt: {listed([visible(name, 60) for name in doubled])}"
+        what = f"{len(doubled)} items have a system message, and the study has a system_prompt: {_named(doubled)}"
         fix = "leave one of them out, so that it is clear what is sent"
         faults.append(Fault(what, fix, file=labels.file, field="messages"))
     return faults
@@ -108,6 +108,10 @@ def items_of(labels: LabelSet, prompts: Prompts, folder: Path) -> list[Item]:
     if attached.faults:
         raise InputError(attached.faults)
     return items
+
+
+def _named(ids: list[str]) -> str:
+    return listed([visible(name, 60) for name in ids])
 
 
 def _role(messages: Any) -> object:

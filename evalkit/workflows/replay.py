@@ -1,0 +1,223 @@
+"""Replay from end to end: call what the ledger lacks, grade what it holds, write the outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from evalkit.errors import Fault, Incomplete, InputError
+from evalkit.replay import Ledger, Progress, RunSettings, RunSummary, Silent, run
+from evalkit.replay.estimate import Estimate, estimate_run
+from evalkit.replay.manifest import Change, keep_manifest
+from evalkit.study.models import RoutingStudy, Source
+from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.workflows.candidates import AnyStudy
+from evalkit.workflows.replay_grade import GradedRun, grade_run, judge_plan
+from evalkit.workflows.replay_providers import Providers
+from evalkit.workflows.replay_result import replay_document
+from evalkit.workflows.replay_setup import ReplayInputs
+from evalkit.workflows.run_files import report_folder
+
+__all__ = [
+    "LEDGER",
+    "OUTCOMES",
+    "RESULT",
+    "Replayed",
+    "RunOptions",
+    "estimate",
+    "regrade",
+    "replay",
+    "run_folder",
+    "with_outcomes",
+]
+
+LEDGER, OUTCOMES, RESULT = "ledger.sqlite", "outcomes.jsonl", "replay.json"
+"""The files of a run folder."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to collect; None: as the study says. None of it changes an answer but `samples`.
+
+    `live` False calls nobody: `recorded` alone answers.
+    """
+
+    folder: Path | None = None
+    samples: int | None = None
+    concurrency: int | None = None
+    request_timeout_s: float | None = None
+    run_timeout_s: float | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    max_attempts: int | None = None
+    max_spend_usd: Decimal | None = None
+    retry_failed: bool = False
+    recorded: tuple[Path, ...] = ()
+    live: bool = True
+    models: Path | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay came to. `summaries` are of the candidates' run and, where there is one, the judge's."""
+
+    folder: Path
+    graded: GradedRun
+    summaries: tuple[RunSummary, ...]
+    changes: tuple[Change, ...]
+    document: dict[str, Any]
+    notices: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def outcomes(self) -> Path:
+        """The table of outcomes."""
+        return self.folder / OUTCOMES
+
+    @property
+    def exit_code(self) -> int:
+        """4 where a later run has to go on; 3 where the judge's errors leave the grades undecided; else 0."""
+        if self.graded.unreached or any(summary.exit_code for summary in self.summaries):
+            return Incomplete.exit_code
+        judged = self.graded.judged
+        return 3 if judged is not None and judged.exceeded else 0
+
+
+def run_folder(study: AnyStudy, folder: Path | None = None) -> Path:
+    """Where a study's ledger and outcomes are: `folder`, or reports/<study>/replay."""
+    return folder if folder is not None else report_folder(study.name) / "replay"
+
+
+def settings_of(study: AnyStudy, options: RunOptions) -> RunSettings:
+    """The settings of the study with those of the command line in their place.
+
+    Raises `InputError` with every one that no run can keep to.
+    """
+    base = RunSettings.of(
+        study.calls.options,
+        max_spend_usd=options.max_spend_usd,
+        retry_failed=options.retry_failed,
+        seed=study.seed if options.seed is None else options.seed,
+    )
+    given: dict[str, Any] = {
+        "concurrency": options.concurrency,
+        "request_timeout_s": options.request_timeout_s,
+        "run_timeout_s": options.run_timeout_s,
+        "requests_per_minute": options.requests_per_minute,
+        "tokens_per_minute": options.tokens_per_minute,
+        "max_attempts": options.max_attempts,
+    }
+    faults = []
+    settings = base
+    for name, value in given.items():
+        if value is None:
+            continue
+        try:
+            settings = replace(settings, **{name: value})
+        except ValueError:
+            what = f"is {value}, which no run can keep to"
+            faults.append(
+                Fault(what, "give a number above 0", field="--" + name.removesuffix("_s").replace("_", "-"))
+            )
+    if faults:
+        raise InputError(faults)
+    return settings
+
+
+def estimate(inputs: ReplayInputs, options: RunOptions) -> Estimate:
+    """What a run would take. Opens the ledger, where there is one, to read only."""
+    path = run_folder(inputs.study, options.folder) / LEDGER
+    settings = settings_of(inputs.study, options)
+    if not path.is_file():
+        return estimate_run(inputs.plan, None, inputs.pricing, settings)
+    with Ledger.read(path) as ledger:
+        return estimate_run(inputs.plan, ledger, inputs.pricing, settings)
+
+
+def replay(
+    inputs: ReplayInputs,
+    options: RunOptions,
+    progress: Callable[[], Progress] = Silent,
+    said: Callable[[str], None] = lambda text: None,
+) -> Replayed:
+    """Call every model for what its ledger lacks, grade everything, and write outcomes and summary.
+
+    The same command resumes. Raises `InputError` before any call where the run folder was made with other things,
+    a cap cannot be kept, or the folder cannot be written; `Incomplete` where the ledger cannot be written on.
+    """
+    settings = settings_of(inputs.study, options)
+    folder = run_folder(inputs.study, options.folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fix = "name a folder that can be written with --out"
+        raise InputError(Fault(f"cannot be made: {error.strerror}", fix, file=str(folder))) from None
+    providers = Providers(inputs, options.recorded, options.live, options.models)
+    with Ledger.open(folder / LEDGER) as ledger:
+        changes = keep_manifest(ledger, inputs.manifest)
+        said(str(estimate_run(inputs.plan, ledger, inputs.pricing, settings)))
+        summaries = asyncio.run(_collect(inputs, settings, providers, ledger, progress))
+        graded = grade_run(inputs, ledger, [summary.run for summary in summaries])
+        document = replay_document(inputs, graded, summaries, changes)
+        notices = (*inputs.notices, *providers.notices, *graded.notices)
+        replayed = Replayed(folder, graded, summaries, changes, document, notices)
+        _write(replayed)
+    return replayed
+
+
+def regrade(inputs: ReplayInputs, options: RunOptions) -> Replayed:
+    """Grade what the ledger holds by the labels and the rubric as they are now. Calls no model and no judge."""
+    folder = run_folder(inputs.study, options.folder)
+    with Ledger.read(folder / LEDGER) as ledger:
+        graded = grade_run(inputs, ledger, [])
+    document = replay_document(inputs, graded, (), ())
+    replayed = Replayed(folder, graded, (), (), document, (*inputs.notices, *graded.notices))
+    _write(replayed)
+    return replayed
+
+
+async def _collect(
+    inputs: ReplayInputs,
+    settings: RunSettings,
+    providers: Providers,
+    ledger: Ledger,
+    progress: Callable[[], Progress],
+) -> tuple[RunSummary, ...]:
+    try:
+        about = {"purpose": "candidate", "study": inputs.study.name, "card": inputs.card_fingerprint}
+        first = await run(
+            inputs.plan, providers.of, ledger, settings, progress(), pricing=inputs.pricing, about=about
+        )
+        if inputs.judge is None or first.ended != "done":
+            return (first,)
+        plan = judge_plan(inputs, ledger)
+        if not plan.count:
+            return (first,)
+        about |= {"purpose": "judge"}
+        second = await run(plan, providers.of, ledger, settings, progress(), pricing=inputs.pricing, about=about)
+        return (first, second)
+    finally:
+        await providers.aclose()
+
+
+def _write(replayed: Replayed) -> None:
+    from evalkit.reporting import dump_json
+    from evalkit.tabular.write import write_atomic, write_table
+
+    write_table(replayed.outcomes, replayed.graded.columns)
+    write_atomic(replayed.folder / RESULT, dump_json(replayed.document))
+
+
+def with_outcomes(study: AnyStudy, replayed: Replayed) -> AnyStudy:
+    """The study with the outcomes of a replay, and for each arm the body that went out."""
+    source = Source(written=OUTCOMES, path=replayed.outcomes)
+    if isinstance(study, RoutingStudy):
+        return replace(study, outcomes=source)
+    assert isinstance(study, ReasoningStudy)
+    sent = replayed.graded.sent
+    arms = tuple(replace(arm, sent=arm.sent or sent.get(arm.name)) for arm in study.arms)
+    return replace(study, outcomes=source, arms=arms)

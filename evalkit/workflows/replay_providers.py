@@ -1,0 +1,82 @@
+"""Who answers for each candidate: LiteLLM, a model on this machine, or recordings. Opened late, closed always."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evalkit.providers.call import Provider
+from evalkit.providers.key import request_key
+from evalkit.providers.recorded import CellId, RecordedProvider, recording_files
+from evalkit.replay.plan import Plan
+from evalkit.workflows.candidates import Candidate
+from evalkit.workflows.replay_setup import JUDGE, ReplayInputs
+
+__all__ = ["Providers"]
+
+
+@dataclass
+class Providers:
+    """The providers of a run, each made when it is first asked for.
+
+    `recorded` are recordings to answer from; with `live` False nothing else is asked, and what is not recorded
+    fails. `models` is the folder of local models' files.
+    """
+
+    inputs: ReplayInputs
+    recorded: tuple[Path, ...] = ()
+    live: bool = True
+    models: Path | None = None
+    notices: list[str] = field(default_factory=list)
+    _made: dict[str, Provider] = field(default_factory=dict)
+    _open: list[Provider] = field(default_factory=list)
+
+    def of(self, name: str) -> Provider:
+        """The provider of a candidate, or of the judge (whose candidates are named `judge:<candidate>`)."""
+        name = JUDGE if name.partition(":")[0] == JUDGE else name
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> Provider:
+        known = [*self.inputs.candidates, *([] if self.inputs.judge is None else [self.inputs.judge])]
+        candidate = next(one for one in known if one.name == name)
+        if not self.recorded:
+            return self._live(candidate)
+        otherwise = self._live(candidate) if self.live else None
+        identity = _identities(self.inputs.plan)
+        provider = RecordedProvider(recording_files(self.recorded), identity=identity, otherwise=otherwise)
+        self.notices += [notice for notice in provider.notices if notice not in self.notices]
+        self._open.append(provider)
+        return provider
+
+    def _live(self, candidate: Candidate) -> Provider:
+        provider: Provider
+        if candidate.is_local:
+            provider = self._local(candidate)
+        else:
+            from evalkit.providers.litellm_provider import LiteLLMProvider
+
+            provider = LiteLLMProvider(
+                candidate.connection, timeout_s=None
+            )  # the run ends a call that is too long
+        self._open.append(provider)
+        return provider
+
+    def _local(self, candidate: Candidate) -> Provider:
+        from evalkit.providers.local import LocalProvider
+
+        known = self.inputs.study.calls.local_models.get(candidate.model)
+        return LocalProvider(candidate.model, known, self.models)
+
+    async def aclose(self) -> None:
+        """Close all of them."""
+        for provider in self._open:
+            await provider.aclose()
+        self._open.clear()
+        self._made.clear()
+
+
+def _identities(plan: Plan) -> dict[str, CellId]:
+    """Which cell each first request of the plan is of, for recordings that know items and not keys."""
+    return {request_key(cell.first): CellId(cell.item, cell.candidate, cell.sample) for cell in plan}

@@ -1,0 +1,114 @@
+"""`replay.json`: what a replay called, what came of it, and what it cost, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evalkit.costs.decimals import plain_decimal
+from evalkit.costs.run_costs import RunCosts
+from evalkit.replay import RunSummary
+from evalkit.replay.manifest import Change
+from evalkit.workflows.provenance import dependency_versions
+from evalkit.workflows.replay_grade import GradedRun
+from evalkit.workflows.replay_setup import ReplayInputs
+
+__all__ = ["SCHEMA", "replay_document"]
+
+SCHEMA = "evalkit.replay-summary/1"
+
+
+def replay_document(
+    inputs: ReplayInputs, graded: GradedRun, summaries: Sequence[RunSummary], changes: Sequence[Change]
+) -> dict[str, Any]:
+    """Money is decimal text; unknown is null, with a reason beside it."""
+    return {
+        "schema": SCHEMA,
+        "study": inputs.study.name,
+        "rubric": {"name": inputs.rubric.name, "hash": f"sha256:{inputs.rubric.fingerprint}"},
+        "prices": None if inputs.card_fingerprint is None else {"hash": f"sha256:{inputs.card_fingerprint}"},
+        "candidates": {
+            one.name: {
+                "requested_model": one.model,
+                "sent": graded.sent.get(one.name),
+                "statuses": dict(sorted(graded.statuses[one.name].items())),
+                "other_model": {
+                    served: count
+                    for (name, served), count in sorted(graded.other_model.items())
+                    if name == one.name
+                },
+                "reasoning_taken_off": graded.stripped[one.name],
+                "latencies_measured_now": graded.measured[one.name],
+                "latencies_replayed": graded.replayed[one.name],
+            }
+            for one in inputs.candidates
+        },
+        "unreached": graded.unreached,
+        "costs": _costs(graded.costs),
+        "judge": _judge(inputs, graded),
+        "runs": [_run(summary) for summary in summaries],
+        "changed_since_the_first_run": [
+            {"field": change.field, "old": change.old, "new": change.new} for change in changes
+        ],
+        "notices": list(graded.notices),
+        "versions": dict(dependency_versions()),
+    }
+
+
+def _costs(costs: RunCosts) -> dict[str, Any]:
+    return {
+        "decision_usd": None if costs.decision_usd is None else plain_decimal(costs.decision_usd),
+        "decision_known_usd": plain_decimal(costs.decision.known_usd),
+        "priced_calls": costs.decision.priced,
+        "calls": costs.decision.calls,
+        "spent_low_usd": plain_decimal(costs.spent_low_usd),
+        "spent_high_usd": None if costs.spent_high_usd is None else plain_decimal(costs.spent_high_usd),
+        "possibly_billed": costs.possibly_billed,
+        "recorded_in": list(costs.recorded_in),
+        "unknown": [{"reason": reason, "fix": fix, "calls": count} for reason, fix, count in costs.fixes],
+    }
+
+
+def _judge(inputs: ReplayInputs, graded: GradedRun) -> dict[str, Any] | None:
+    if graded.judged is None or inputs.judge is None:
+        return None
+    judged, quality = graded.judged, graded.quality
+    return {
+        "model": inputs.judge.model,
+        "replies": judged.total,
+        "judged": judged.judged,
+        "unparseable": judged.errors,
+        "unparseable_share": judged.share,
+        "max_error_share": judged.limit,
+        "exceeded": judged.exceeded,
+        "agreement": None if quality is None else quality.agreement.rate,
+        "quality": None if quality is None else quality.as_dict(),
+    }
+
+
+def _run(summary: RunSummary) -> dict[str, Any]:
+    return {
+        "run": summary.run,
+        "ended": summary.ended,
+        "cells": summary.cells,
+        "replied": summary.replied,
+        "from_ledger": summary.from_ledger,
+        "failed": {kind.value: count for kind, count in sorted(summary.failed.items())},
+        "calls": summary.calls,
+        "attempts": summary.attempts,
+        "attempts_failed": {kind.value: count for kind, count in sorted(summary.attempts_failed.items())},
+        "possibly_paid_twice": summary.possibly_paid_twice,
+        "charged_usd": None if summary.charged_usd is None else plain_decimal(summary.charged_usd),
+        "endpoints": {
+            name: {
+                "peak": end.peak,
+                "lowest": end.lowest,
+                "highest": end.highest,
+                "final": end.final,
+                "slowed": end.slowed,
+            }
+            for name, end in sorted(summary.endpoints.items())
+        },
+        "stopped": dict(summary.stopped),
+        "elapsed_s": round(summary.elapsed_s, 3),
+    }
