@@ -15,7 +15,7 @@ from evalkit.grading.grade import Grade
 from evalkit.grading.json_text import ContractError, Literal, one_value, unfenced
 from evalkit.grading.patterns import Pattern
 
-__all__ = ["Contract", "JsonMode", "schema_problems"]
+__all__ = ["Contract", "JsonMode", "schema_problems", "schema_text"]
 
 _MAX_DETAIL = 300
 _DECIMAL = re.compile(r"Decimal\('([^']{1,100})'\)")

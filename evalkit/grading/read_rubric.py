@@ -66,7 +66,7 @@ def read_rubric(path: str | Path) -> Rubric:
 def _rubric(top: Section, path: Path) -> Rubric | None:
     name = top.text("rubric", missing="write rubric: and a name")
     description = top.text("description") or ""
-    tags = read_tags(top, "think_tags")
+    tags = _tags(top, "think_tags")
     contract = _contract(top, path.parent)
     judge = read_judge(top, path.parent, tags)
     human = _human(top, path.parent)
@@ -109,7 +109,7 @@ def _needed(top: Section, default: object, by_category: Mapping[str, object]) ->
             top.fault("check", f"leaves the grade to the {who.value}, and there is none", f"write {who.value}:")
 
 
-def read_tags(section: Section, key: str) -> tuple[tuple[str, str], ...]:
+def _tags(section: Section, key: str) -> tuple[tuple[str, str], ...]:
     """Pairs of opening and closing tags around reasoning."""
     node = section.get(key)
     if node is None:

@@ -18,7 +18,7 @@ from evalkit.grading.judge_prompt import JudgePrompt
 from evalkit.grading.patterns import Pattern
 from evalkit.grading.registry import parse_check
 
-__all__ = ["MAX_ERROR_SHARE", "Decider", "Grader", "Human", "Judge", "Rubric", "parse_grader"]
+__all__ = ["MAX_ERROR_SHARE", "Decider", "FromItem", "Grader", "Human", "Judge", "Rubric", "parse_grader"]
 
 MAX_ERROR_SHARE = 0.05
 """Up to this share of judgements may be missing where a rubric does not say."""

@@ -115,3 +115,24 @@ def test_any_text_is_a_number_or_a_code(text: str) -> None:
 
 def test_a_long_hostile_reply_is_read_in_linear_time() -> None:
     assert read_number("." * 1_000_000) == "no_number"
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "status"),
+    [
+        ("200", "202", "ok"),
+        ("200", "202.01", "wrong"),
+        ("200", "198", "ok"),
+        ("-200", "-202", "ok"),
+        ("-200", "202", "wrong"),
+        ("0", "0.5", "ok"),  # relative to 0 is 0; the absolute tolerance is the larger one
+        ("0", "0.51", "wrong"),
+        ("10", "10.5", "ok"),
+        ("10", "10.51", "wrong"),
+        ("1" + "0" * 60, "101" + "0" * 58, "ok"),
+        ("1" + "0" * 60, "101" + "0" * 57 + "1", "wrong"),  # one part in 10^58 beyond it
+    ],
+)
+def test_the_larger_of_both_tolerances_holds(reference: str, answer: str, status: str) -> None:
+    check = Number(Decimal("0.5"), Decimal("0.01"))
+    assert check.grade(answer, reference).status.value == status
