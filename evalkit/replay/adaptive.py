@@ -17,20 +17,21 @@ class Concurrency:
     It starts at 4 at most and grows by one with every success until the endpoint first says 429, then by one for
     every round of successes; only while the calls in flight use what there is. A 429 halves it, once for all calls
     that were in flight together: those which began before the last halving say nothing new. Server errors and
-    timeouts leave it as it is, since fewer calls at a time would not cure them.
+    timeouts leave it as it is, since fewer calls at a time would not cure them. `cuts` counts the halvings,
+    `lowest` is what the deepest of them left (None: there was none), `highest` the most there ever was.
     """
 
     most: int
     limit: float = field(default=0.0)
     cuts: int = 0
-    lowest: int = 0
+    lowest: int | None = None
     highest: int = 0
 
     def __post_init__(self) -> None:
         if self.most < 1:
             raise ValueError(f"The `most` parameter of `Concurrency` must be at least 1. Got {self.most} instead.")
         self.limit = min(self.limit or _FIRST, float(self.most))
-        self.lowest = self.highest = self.allowed
+        self.highest = self.allowed
 
     @property
     def allowed(self) -> int:
@@ -53,4 +54,4 @@ class Concurrency:
         if mark == self.cuts:
             self.cuts += 1
             self.limit = max(1.0, self.limit * _SHRINK)
-            self.lowest = min(self.lowest, self.allowed)
+            self.lowest = self.allowed if self.lowest is None else min(self.lowest, self.allowed)

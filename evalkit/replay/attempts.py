@@ -81,6 +81,7 @@ class Caller:
         self._tally, self._run, self._stop, self._end = tally, run, stop, end
         self._retry = settings.retry
         self.calling: set[asyncio.Task[object]] = set()
+        self._opening: dict[int, asyncio.Future[None]] = {}
 
     async def get(self, job: Job, earlier: int) -> Reply | Failure | None:
         """A reply, or the failure of the last attempt; None where the run stops before there is either.
@@ -113,12 +114,28 @@ class Caller:
             charge = _Charge()
             try:
                 await job.lane.pass_limits(job.tokens)
+                if job.paid:
+                    await self._opened(job.provider)
                 with self._in_call():
                     return await self._send(job, number, waited_s, charge)
             finally:
                 self._budget.settle(job.reserve_usd, charge.usd)
         finally:
             job.lane.release()
+
+    async def _opened(self, provider: Provider) -> None:
+        """Let a provider that has to load or start something do so once, in the time of no call.
+
+        What goes wrong there is what its calls will say.
+        """
+        opens = getattr(provider, "open", None)
+        if opens is None:
+            return
+        if id(provider) not in self._opening:
+            self._opening[id(provider)] = asyncio.ensure_future(opens())
+        await asyncio.wait({self._opening[id(provider)]})
+        with contextlib.suppress(asyncio.CancelledError):
+            self._opening[id(provider)].exception()
 
     @contextlib.contextmanager
     def _in_call(self) -> Iterator[None]:

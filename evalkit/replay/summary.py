@@ -29,13 +29,14 @@ class CellFailure:
 
 @dataclass(frozen=True, slots=True)
 class EndpointSummary:
-    """Calls in flight to one endpoint: the most that were at work, and the limit at its lowest, highest and last.
+    """Calls in flight to one endpoint: `peak` at most; their limit was `highest` at most, and `final` at the end.
 
-    `slowed` is how often it was halved because the endpoint said 429; `stopped` says why it was called no more.
+    `slowed` is how often the limit was halved because the endpoint said 429, `lowest` what that left at least
+    (None: it was not halved).
     """
 
     peak: int
-    lowest: int
+    lowest: int | None
     highest: int
     final: int
     slowed: int

@@ -10,10 +10,20 @@ from typing import Any
 
 from evalkit.costs import PriceCard, PricePeriod, Rates
 from evalkit.providers.call import Billed, Failure, FailureKind, Provider, Reply
-from evalkit.replay import CardPricing, Ledger, Plan, PlanCandidate, PlanItem, RunSettings, RunSummary, plan_cells, run
+from evalkit.replay import (
+    CardPricing,
+    Ledger,
+    Plan,
+    PlanCandidate,
+    PlanItem,
+    RunSettings,
+    RunSummary,
+    plan_cells,
+    run,
+)
 
-USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
-COST_USD = Decimal("0.0028")  # 1,000 x 2 + 100 x 8, per million
+USAGE = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}
+COST_USD = Decimal("0.0006")  # 100 x 2 + 50 x 8, per million
 BUSY = Failure(FailureKind.RATE_LIMIT, "429: slow down", status_code=429)
 DOWN = Failure(FailureKind.SERVER, "500: down", status_code=500)
 LOST = Failure(FailureKind.CUT, "the stream was cut", billed=Billed.UNKNOWN)

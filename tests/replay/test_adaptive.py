@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from evalkit.replay.adaptive import Concurrency
 
 
-@given(most=st.integers(1, 300), events=st.lists(st.sampled_from(["ok", "busy", "late busy", "idle ok"]), max_size=300))
+@given(
+    most=st.integers(1, 300),
+    events=st.lists(st.sampled_from(["ok", "busy", "late busy", "idle ok"]), max_size=300),
+)
 def test_it_stays_between_one_and_the_most(most: int, events: list[str]) -> None:
     found = Concurrency(most)
     for event in events:
@@ -25,7 +28,9 @@ def test_it_stays_between_one_and_the_most(most: int, events: list[str]) -> None
             found.rate_limited(found.mark - 1)
             assert found.limit == before
         assert 1 <= found.allowed <= most
-        assert found.lowest <= found.allowed <= found.highest
+        assert found.allowed <= found.highest
+        assert (found.lowest is None) == (found.cuts == 0)
+        assert found.lowest is None or found.lowest <= found.highest
 
 
 def test_it_doubles_in_each_round_until_it_is_told_to_slow_down() -> None:

@@ -30,7 +30,13 @@ def do(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def put(
-    ledger: Ledger, result: Reply | Failure | None, *, cell: Cell = CELL, number: int = 1, run: str = "r", **more: Any
+    ledger: Ledger,
+    result: Reply | Failure | None,
+    *,
+    cell: Cell = CELL,
+    number: int = 1,
+    run: str = "r",
+    **more: Any,
 ) -> None:
     key = request_key(cell.first)
     cost = more.pop("cost", Cost(Decimal("0.0028")))
@@ -124,7 +130,7 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as later:
         later.execute("PRAGMA user_version = 7")
     later.close()
-    with pytest.raises(InputError, match="version 7.*knows version 1"):
+    with pytest.raises(InputError, match=r"version 7.*knows version 1"):
         Ledger.open(path)
 
 
@@ -136,7 +142,7 @@ def test_a_damaged_ledger_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[8192:20000] = os.urandom(20000 - 8192)
     path.write_bytes(data)
-    with pytest.raises(InputError, match="is damaged.*restore the file from a copy"):
+    with pytest.raises(InputError, match=r"is damaged.*restore the file from a copy"):
         Ledger.open(path)
     assert path.read_bytes() == bytes(data)
 
@@ -212,7 +218,10 @@ def test_a_run_that_ends_leaves_nothing_in_flight(tmp_path: Path) -> None:
         ledger.end_run(run, "interrupted")
         [attempt] = ledger.attempts(KEY)
         assert attempt.state == "abandoned"
-        assert [(row.ended, dict(row.about)) for row in ledger.runs()] == [("interrupted", {"study": "s"}), (None, {})]
+        assert [(row.ended, dict(row.about)) for row in ledger.runs()] == [
+            ("interrupted", {"study": "s"}),
+            (None, {}),
+        ]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ from evalkit.replay.manifest import changes
 
 scalars = st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from([0.5, 1.0]) | st.text(max_size=3)
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", min_size=1), inner), max_leaves=6
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", min_size=1), inner),
+    max_leaves=6,
 )
 manifests = st.dictionaries(st.sampled_from(["models", "prompt_sha256", "concurrency", "samples"]), values)
 

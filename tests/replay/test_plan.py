@@ -32,7 +32,9 @@ def test_all_requests_have_keys_of_their_own() -> None:
 
 def test_files_make_items_differ() -> None:
     message = ({"role": "user", "content": "what is in it?"},)
-    plan = plan_cells([PlanItem("q1", message, {"a.png": "00"}), PlanItem("q2", message, {"a.png": "11"})], TWO[:1])
+    plan = plan_cells(
+        [PlanItem("q1", message, {"a.png": "00"}), PlanItem("q2", message, {"a.png": "11"})], TWO[:1]
+    )
     assert [cell.first.occurrence for cell in plan] == [0, 0]
 
 
