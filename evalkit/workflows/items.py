@@ -101,6 +101,7 @@ def _row(
     row: dict[str, Any] = {
         "id": labels.ids[i],
         "category": None if labels.category is None else labels.category[i],
+        "group": None if labels.group is None else labels.group[i],
         "risk": data.risk_classes[int(data.risk[i])],
         "required_tier": labels.required_name(i),
         "routed_tier": data.tiers[j],

@@ -66,6 +66,7 @@ def _row(
         "id": labels.ids[t],
         "risk": None if risk < 0 else data.risk_classes[risk],
         "category": None if labels.category is None else labels.category[t],
+        "group": None if labels.group is None else labels.group[t],
         "weight": clean(float(labels.weight[t])),
         "flags": _flags(result, t),
         "arms": arms,
