@@ -120,6 +120,12 @@ class RecordedProvider:
             which = f"item {visible(cell.item)}, candidate {visible(cell.candidate)}, sample {cell.sample}"
         return Failure(FailureKind.NOT_RECORDED, f"the recordings hold no reply for {which}")
 
+    async def open(self) -> None:
+        """Let `otherwise` load or start what it needs."""
+        opens = getattr(self._otherwise, "open", None)
+        if opens is not None:
+            await opens()
+
     async def aclose(self) -> None:
         """Close `otherwise`."""
         if self._otherwise is not None:
