@@ -7,26 +7,37 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from . import numbers, text
+from .language import N_
 from .verdict import STATES, WORDS, Result, rule_state
 
-__all__ = ["GateRow", "RuleRow", "Verdict", "gate_rows", "rule_rows", "verdict_view"]
+__all__ = [
+    "RULE_LABELS",
+    "STATE_WORDS",
+    "STATUS_WORDS",
+    "GateRow",
+    "RuleRow",
+    "Verdict",
+    "gate_rows",
+    "rule_rows",
+    "verdict_view",
+]
 
-_WORDS: Final = {"pass": "Pass", "open": "Open", "fail": "Fail"}
-_STATUS_WORDS: Final = {
-    "certified": "certified",
-    "estimate": "not certified",
-    "insufficient": "too little evidence",
-    "not_statable": "cannot be stated",
-    "violated": "limit broken",
-    "infeasible": "no threshold meets it",
+STATE_WORDS: Final = {"pass": N_("Pass"), "open": N_("Open"), "fail": N_("Fail")}
+STATUS_WORDS: Final = {
+    "certified": N_("certified"),
+    "estimate": N_("not certified"),
+    "insufficient": N_("too little evidence"),
+    "not_statable": N_("cannot be stated"),
+    "violated": N_("limit broken"),
+    "infeasible": N_("no threshold meets it"),
 }
-_RULES: Final = {
-    "router_not_shown_to_separate": "The score is not shown to separate",
-    "quality_overlaps": "The strongest tier is not shown to be better than the cheapest",
-    "escalates_nearly_everything": "Nearly everything is escalated",
-    "no_gain_over_best_fixed_arm": "No gain over the best fixed arm",
-    "risk_failures_do_not_fall": "Risk failures do not fall while cost or time rises",
-    "no_certifiable_limit": "No limit is set that could be certified",
+RULE_LABELS: Final = {
+    "router_not_shown_to_separate": N_("The score is not shown to separate"),
+    "quality_overlaps": N_("The strongest tier is not shown to be better than the cheapest"),
+    "escalates_nearly_everything": N_("Nearly everything is escalated"),
+    "no_gain_over_best_fixed_arm": N_("No gain over the best fixed arm"),
+    "risk_failures_do_not_fall": N_("Risk failures do not fall while cost or time rises"),
+    "no_certifiable_limit": N_("No limit is set that could be certified"),
 }
 
 
@@ -93,7 +104,7 @@ def rule_rows(result: Result) -> list[RuleRow]:
         word = "Not triggered" if state == "pass" else "Triggered" if rule.get("triggered") else "Not known"
         if rule.get("applies") is False:
             word = "Does not apply"
-        label = _RULES.get(rule["name"]) or text.words(rule["name"]).capitalize()
+        label = RULE_LABELS.get(rule["name"]) or text.words(rule["name"]).capitalize()
         rows.append(RuleRow(text.line(rule["name"]), label, state, word, text.line(rule.get("detail") or "", 400)))
     return rows
 
@@ -149,8 +160,8 @@ def _gate_row(gate: Mapping[str, Any]) -> GateRow:
         label=label,
         state=state,
         certified=gate["status"] == "certified",
-        word=_WORDS[state],
-        status=_STATUS_WORDS[gate["status"]],
+        word=STATE_WORDS[state],
+        status=STATUS_WORDS[gate["status"]],
         limit=numbers.na("no limit") if limit is None else ("≥ " if least else "≤ ") + numbers.exact(limit, unit),
         estimate=numbers.quantity(
             gate.get("observed"), unit, limit=limit, reason=_reason(gate, "observed", "not measured")

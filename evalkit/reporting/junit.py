@@ -8,7 +8,7 @@ from .gates_view import GateRow, gate_rows, rule_rows, verdict_view
 from .text import xml_text
 from .verdict import Result, checked
 
-__all__ = ["command_of", "render_junit"]
+__all__ = ["case", "command_of", "render_junit"]
 
 
 def render_junit(result: Result) -> str:
@@ -24,7 +24,7 @@ def render_junit(result: Result) -> str:
     cases = [_gate_case(row) for row in gate_rows(result)]
     for rule in rule_rows(result):
         cases.append(
-            _case(
+            case(
                 "stop_rules",
                 rule.label,
                 rule.state,
@@ -36,7 +36,7 @@ def render_junit(result: Result) -> str:
     words = [verdict.word, verdict.headline, *verdict.reasons, verdict.next_step]
     if verdict.uncertified:
         words.append(f"not certified: {', '.join(verdict.uncertified)}")
-    cases.append(_case("verdict", "verdict", state, verdict.decision, "; ".join(word for word in words if word)))
+    cases.append(case("verdict", "verdict", state, verdict.decision, "; ".join(word for word in words if word)))
     failures = sum(kind == "fail" for kind, _ in cases)
     errors = sum(kind == "open" for kind, _ in cases)
     totals = f'tests="{len(cases)}" failures="{failures}" errors="{errors}" skipped="0"'
@@ -69,7 +69,7 @@ def _gate_case(row: GateRow) -> tuple[str, str]:
         f"n {row.n}",
         row.spoken,
     ]
-    return _case(
+    return case(
         "gates",
         f"{row.label} [{row.name}]",
         row.state,
@@ -78,7 +78,8 @@ def _gate_case(row: GateRow) -> tuple[str, str]:
     )
 
 
-def _case(group: str, name: str, state: str, kind: str, message: str) -> tuple[str, str]:
+def case(group: str, name: str, state: str, kind: str, message: str) -> tuple[str, str]:
+    """(state, one test case as XML): what failed is a failure, what is open an error, what passes is neither."""
     head = f'    <testcase classname="evalkit.{group}" name={quoteattr(xml_text(name))}>'
     text = xml_text(message)
     if state == "pass":

@@ -12,13 +12,29 @@ from typing import Any, Final, TypeAlias
 from evalkit.gates.verdict import Decision
 from evalkit.gates.verdict import exit_code as decision_exit_code
 
-__all__ = ["EXIT_CODES", "STATES", "WORDS", "Result", "checked", "contradictions", "exit_code", "rule_state"]
+from .language import N_
+
+__all__ = [
+    "EXIT_CODES",
+    "STATES",
+    "WORDS",
+    "Result",
+    "checked",
+    "contradictions",
+    "exit_code",
+    "on_wrong_side",
+    "rule_state",
+]
 
 Result: TypeAlias = Mapping[str, Any]
 """The content of result.json."""
 
 EXIT_CODES: Final = {decision.value: decision_exit_code(decision) for decision in Decision}
-WORDS: Final = {"approve": "APPROVE", "reject": "REJECT", "insufficient_evidence": "INSUFFICIENT EVIDENCE"}
+WORDS: Final = {
+    "approve": N_("APPROVE"),
+    "reject": N_("REJECT"),
+    "insufficient_evidence": N_("INSUFFICIENT EVIDENCE"),
+}
 
 STATES: Final = {
     "certified": "pass",
@@ -101,11 +117,11 @@ def _not_approvable(result: Result, gates: list[Any]) -> list[str]:
         risk = gate["name"].partition(":")[2]
         if gate["status"] == "estimate" and gate["name"].startswith("under_route:") and risk not in named:
             found.append(f"approve without naming {risk} as uncertified")
-        found += _on_wrong_side(gate)
+        found += on_wrong_side(gate)
     return found
 
 
-def _on_wrong_side(gate: Mapping[str, Any]) -> list[str]:
+def on_wrong_side(gate: Mapping[str, Any]) -> list[str]:
     """A gate that passes must have its judged figure inside its limit; the figure must exist."""
     least = gate.get("limit_is", "max") == "min"
     certified = gate["status"] == "certified"

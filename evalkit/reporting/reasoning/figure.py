@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from evalkit.reporting import numbers, text
+from evalkit.reporting.language import ENGLISH, Language
 from evalkit.reporting.reasoning.advice import focus, next_on_frontier
 from evalkit.reporting.svg import element, nice_ticks, number, place_labels, polyline, scale
 from evalkit.reporting.verdict import Result
@@ -37,7 +38,9 @@ class _Mark:
     kind: str
 
 
-def budget_curve(result: Result, *, width: float = 640, height: float = 380) -> Markup | None:
+def budget_curve(
+    result: Result, *, width: float = 640, height: float = 380, _: Language = ENGLISH
+) -> Markup | None:
     """Passed of all tasks against cost per 1,000 requests, or against billed tokens where a cost is unknown.
 
     None where neither is known for any arm. The x axis is logarithmic where the arms span a factor of 8 or more.
@@ -59,12 +62,12 @@ def budget_curve(result: Result, *, width: float = 640, height: float = 380) -> 
         shown = numbers.usd(v) if money else numbers.count(v)
         parts.append(element("path", d=f"M{number(x(v))},{number(bottom)}v4", class_="axis"))
         parts.append(element("text", shown, x=x(v), y=bottom + 18, class_="tick m"))
-    what = "cost per 1,000 requests" if money else "billed tokens per request"
-    parts.append(element("text", "passed, of all tasks", x=left - 6, y=top - 12, class_="tick"))
+    what = _("cost per 1,000 requests") if money else _("billed tokens per request")
+    parts.append(element("text", _("passed, of all tasks"), x=left - 6, y=top - 12, class_="tick"))
     parts.append(element("text", what, x=right, y=bottom + 36, class_="tick e"))
     parts.append(element("path", d=f"M{number(left)},{number(bottom)}H{number(right)}", class_="axis"))
-    parts += _flat(result, marks, x, top, bottom, right)
-    parts += _floor(result, y, left, right)
+    parts += _flat(result, marks, x, top, bottom, right, _)
+    parts += _floor(result, y, left, right, _)
     line = sorted((m for m in marks if m.kind != "off"), key=lambda m: m.x)
     if len(line) > 1 and money:
         parts.append(element("path", d=polyline([(x(m.x), y(m.y)) for m in line]), class_="line"))
@@ -85,7 +88,7 @@ def budget_curve(result: Result, *, width: float = 640, height: float = 380) -> 
 
 
 def _marks(result: Result, money: bool) -> list[_Mark]:
-    here, _ = focus(result)
+    here = focus(result)[0]
     found = []
     for arm in result["arms"]:
         value = arm["cost_usd_per_request"] if money else arm.get("billed_tokens_per_request")
@@ -134,7 +137,7 @@ def _log_ticks(start: float, end: float) -> list[float]:
 
 
 def _flat(
-    result: Result, marks: Sequence[_Mark], x: Place, top: float, bottom: float, right: float
+    result: Result, marks: Sequence[_Mark], x: Place, top: float, bottom: float, right: float, _: Language
 ) -> list[Markup]:
     """The stretch behind the plateau arm, where no single step gains as much as is worthwhile."""
     names = [arm["name"] for arm in result["arms"]]
@@ -146,9 +149,14 @@ def _flat(
     start = x(known[text.line(at, 22)].x)
     end = max(max(x(m.x) for m in later), min(start + 40, right))
     gain = result.get("smallest_worthwhile_gain_points")
-    label = "flat" if gain is None else f"flat: each step gains less than {gain:g} point{'' if gain == 1 else 's'}"
-    if right < 500:  # no room beside the name of the axis
-        label = "flat"
+    label, gain_text = _("flat"), f"{gain or 0:g}"
+    if gain is not None and right >= 500:  # else no room beside the name of the axis
+        label = _.ngettext(
+            "flat: each step gains less than %(gain)s point",
+            "flat: each step gains less than %(gain)s points",
+            1 if gain == 1 else 2,
+            gain=gain_text,
+        )
     return [
         element("rect", x=start, y=top, width=end - start, height=bottom - top, class_="no", fill="url(#hatch)"),
         element("path", d=f"M{number(start)},{number(top)}V{number(bottom)}", class_="start"),
@@ -156,7 +164,7 @@ def _flat(
     ]
 
 
-def _floor(result: Result, y: Place, left: float, right: float) -> list[Markup]:
+def _floor(result: Result, y: Place, left: float, right: float, _: Language) -> list[Markup]:
     """The least pass rate that is allowed, where there is one and it is on the picture."""
     gate = next((g for g in result["gates"] if g["name"] == "pass_rate"), None)
     if gate is None or gate.get("limit") is None:
@@ -164,7 +172,13 @@ def _floor(result: Result, y: Place, left: float, right: float) -> list[Markup]:
     at = y(gate["limit"])
     return [
         element("path", d=f"M{number(left)},{number(at)}H{number(right)}", class_="limit"),
-        element("text", f"at least {numbers.exact(gate['limit'], 'share')}", x=left + 5, y=at - 5, class_="lab"),
+        element(
+            "text",
+            _("at least %(x)s", x=numbers.exact(gate["limit"], "share")),
+            x=left + 5,
+            y=at - 5,
+            class_="lab",
+        ),
     ]
 
 
@@ -206,7 +220,7 @@ def _labels(
 
 
 def _price_label(result: Result, marks: Sequence[_Mark], x: Place, y: Place) -> tuple[float, float, str] | None:
-    here, _ = focus(result)
+    here = focus(result)[0]
     after: Mapping[str, Any] | None = next_on_frontier(result, here)
     one = next((m for m in marks if m.kind == "here"), None)
     two = next((m for m in marks if after is not None and m.name == text.line(after["name"], 22)), None)

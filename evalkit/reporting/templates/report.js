@@ -50,7 +50,7 @@
       row.hidden = !fits;
       if (fits) n += 1;
     });
-    found.textContent = n + " of " + rows.length + " shown";
+    found.textContent = found.dataset.form.replace("{k}", n).replace("{n}", rows.length);
   }
   if (find) [find, risk].forEach(function (field) { field.addEventListener("input", filter); });
 

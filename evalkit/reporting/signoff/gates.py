@@ -1,0 +1,281 @@
+"""Gates, stop rules and the verdict of a sign-off in the reader's language, from structure, not from sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from evalkit.reporting import numbers, text
+from evalkit.reporting.gates_view import RULE_LABELS, STATE_WORDS, STATUS_WORDS
+from evalkit.reporting.language import N_, Language
+from evalkit.reporting.signoff.checked import as_run_gate, risk_of
+from evalkit.reporting.signoff.said import KINDS, Said, exact, figure, said, things
+from evalkit.reporting.verdict import STATES, WORDS, Result, rule_state
+
+__all__ = ["GateLine", "RuleLine", "VerdictBox", "gate_label", "gate_lines", "rule_lines", "verdict_box"]
+
+_LABELS: Final = {
+    "under_route": N_("Under-routing, %(risk)s"),
+    "risk_failure": N_("Failures, %(risk)s"),
+    "pass_rate": N_("Pass rate"),
+    "escalation": N_("Escalation rate"),
+    "p95_task": N_("p95 task time"),
+    "cost_per_request": N_("Cost per request"),
+    "cost_known": N_("Costs known"),
+    "baseline": N_("Pass rate against production"),
+    "non_inferiority": N_("Pass rate against production"),
+    "pass_rate_vs_baseline": N_("Pass rate against production"),
+    "answered_share": N_("Answered share"),
+    "judge_agreement": N_("Judge agreement with people"),
+    "judge_unparseable": N_("Judge replies that could not be read"),
+    "label_agreement": N_("Agreement of the labels"),
+    "label_age": N_("Age of the labels"),
+    "price_age": N_("Age of the prices"),
+    "attempts": N_("Looks at the labels"),
+    "policy_before_run": N_("Policy fixed before the run"),
+    "evidence": N_("Evidence can be recomputed"),
+    "sign_off_expiry": N_("Sign-off not expired"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GateLine:
+    """One gate in words. `state` is pass, open or fail; a pass that is not `certified` must look different.
+
+    `why` says how an open gate can be settled, or why a pass is no certificate. `spoken` is the whole gate in one
+    sentence, for where there is no table.
+    """
+
+    id: str
+    label: Said
+    run: str
+    state: str
+    certified: bool
+    word: str
+    status: str
+    limit: str
+    estimate: str
+    bound: str
+    n: str
+    counted: str
+    why: list[Said]
+    kind: str
+    kind_word: str
+    spoken: str
+    raw: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """One stop rule in words."""
+
+    label: str
+    run: str
+    state: str
+    word: str
+    detail: Said
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictBox:
+    """The verdict in words, with what it stands on counted."""
+
+    decision: str
+    state: str
+    word: str
+    headline: Said
+    reasons: list[Said]
+    next_step: Said
+    uncertified: list[str]
+    tally: dict[str, int]
+    rules: str
+
+
+def gate_label(gate: Mapping[str, Any], _: Language) -> Said:
+    """What a gate is called."""
+    head = str(gate["name"]).partition(":")[0]
+    risk = risk_of(gate)
+    if _.english and gate.get("label"):
+        return Said(text.line(gate["label"], 120))
+    if head in _LABELS:
+        return Said(_(_LABELS[head], risk=text.line(risk, 40)) if risk else _(_LABELS[head]))
+    return said(gate.get("label") or text.words(gate["name"]), _, 120)
+
+
+def gate_lines(document: Result, _: Language) -> list[GateLine]:
+    """All gates: what stops a release first, then what is open, then what passes, each in the given order."""
+    rank = {"fail": 0, "open": 1, "pass": 2}
+    runs = {str(run["id"]): text.line(run.get("study") or run["id"], 60) for run in document.get("runs") or []}
+    many = len(runs) > 1
+    lines = [_gate_line(gate, runs if many else {}, _) for gate in document.get("gates") or []]
+    return sorted(lines, key=lambda line: rank[line.state])
+
+
+def _gate_line(gate: Mapping[str, Any], runs: Mapping[str, str], _: Language) -> GateLine:
+    state, unit = STATES[gate["status"]], str(gate.get("unit") or "share")
+    limit, seen, bound, n = (gate.get(key) for key in ("limit", "observed", "bound", "n"))
+    sign = "≥ " if gate.get("limit_is", "max") == "min" else "≤ "
+    label = gate_label(gate, _)
+    limit_text = exact(limit, unit, _) if limit is None else sign + exact(limit, unit, _)
+    estimate = figure(seen, unit, _, limit=limit, reason=gate.get("observed_reason"), default="not measured")
+    bound_text = figure(bound, unit, _, limit=limit, reason=gate.get("bound_reason"), default="no bound")
+    bound_text = bound_text if bound is None else sign + bound_text
+    why = _why(gate, state, label.text, _)
+    kind = gate.get("kind") if gate.get("kind") in KINDS else ""
+    figures = [_("limit %(x)s", x=limit_text), _("estimate %(x)s", x=estimate), _("bound %(x)s", x=bound_text)]
+    return GateLine(
+        id=text.line(gate.get("id") or gate["name"], 120),
+        label=label,
+        run=runs.get(str(gate.get("run")), ""),
+        state=state,
+        certified=gate["status"] == "certified",
+        word=_(STATE_WORDS[state]),
+        status=_(STATUS_WORDS[gate["status"]]),
+        limit=limit_text,
+        estimate=estimate,
+        bound=bound_text,
+        n=figure(n, "count", _, default="not known" if gate.get("n_is") else "no sample"),
+        counted=things(gate.get("n_is"), _) if n is not None else "",
+        why=why,
+        kind=kind or "",
+        kind_word=_(KINDS[kind]) if kind else "",
+        spoken="; ".join([f"{label.text}: {', '.join(figures)}", *(part.text for part in why)]),
+        raw=as_run_gate(gate),
+    )
+
+
+def _why(gate: Mapping[str, Any], state: str, label: str, _: Language) -> list[Said]:
+    """What is to be said beside the numbers; nothing where a certificate says it all."""
+    status, parts = gate["status"], []
+    given = text.line(gate.get("message") or "", 400).removeprefix(f"{label}: ")
+    if status == "certified":
+        return []
+    if _.english and given:
+        marked = status != "estimate" or given.startswith("NOT CERTIFIED")
+        parts.append(Said((given if marked else f"NOT CERTIFIED: {given}").rstrip(".") + "."))
+    elif status == "estimate":
+        parts.append(Said(_("NOT CERTIFIED: judged on the estimate; no bound stands behind it.")))
+    elif status == "violated":
+        parts.append(Said(_("The evidence shows that the limit is broken.")))
+    elif status == "infeasible":
+        parts.append(Said(_("No threshold meets this limit together with the others.")))
+    elif status == "not_statable" and given:
+        parts.append(said(given, _))
+    if state == "open":
+        more = gate.get("missing_n")
+        if more is not None:
+            if not (_.english and numbers.count(more) in given):
+                counted = things(gate.get("n_is"), _)
+                parts.append(Said(_("About %(n)s more %(things)s at this rate would settle it.",
+                                    n=numbers.count(more), things=counted)))  # fmt: skip
+        elif gate.get("more_helps") is False and not (_.english and "will not help" in given):
+            parts.append(Said(_("More of the same will not settle it.")))
+        elif not parts:
+            parts.append(Said(_("The evidence does not decide it.")))
+    return parts
+
+
+def rule_lines(document: Result, _: Language) -> list[RuleLine]:
+    """All stop rules in the given order."""
+    runs = {str(run["id"]): text.line(run.get("study") or run["id"], 60) for run in document.get("runs") or []}
+    lines = []
+    for rule in document.get("stop_rules") or []:
+        state = rule_state(rule)
+        word = (
+            _("Not triggered") if state == "pass" else _("Triggered") if rule.get("triggered") else _("Not known")
+        )
+        if rule.get("applies") is False:
+            word = _("Does not apply")
+        known = RULE_LABELS.get(rule["name"])
+        label = _(known) if known else text.words(rule["name"]).capitalize()
+        run = runs.get(str(rule.get("run")), "") if len(runs) > 1 else ""
+        lines.append(RuleLine(label, run, state, word, said(rule.get("detail") or "", _)))
+    return lines
+
+
+def verdict_box(document: Result, _: Language) -> VerdictBox:
+    """The verdict; in another language than English its sentences are made anew from gates and rules."""
+    verdict, lines, rules = document["verdict"], gate_lines(document, _), rule_lines(document, _)
+    decision = verdict["decision"]
+    tally = {state: sum(line.state == state for line in lines) for state in ("fail", "open", "pass")}
+    tally["uncertified"] = sum(line.state == "pass" and not line.certified for line in lines)
+    hit = sum(rule.state != "pass" for rule in rules)
+    shown = _("%(k)s of %(n)s stop rules triggered or not known", k=hit, n=len(rules))
+    return VerdictBox(
+        decision=decision,
+        state={"approve": "pass", "reject": "fail"}.get(decision, "open"),
+        word=_(WORDS[decision]),
+        headline=_headline(verdict, lines, rules, _),
+        reasons=_reasons(document, lines, rules, _),
+        next_step=_next_step(verdict, lines, rules, _),
+        uncertified=[text.line(name, 60) for name in verdict.get("uncertified") or []],
+        tally=tally,
+        rules=shown if rules else _("no stop rule could be computed"),
+    )
+
+
+def _headline(verdict: Mapping[str, Any], lines: list[GateLine], rules: list[RuleLine], _: Language) -> Said:
+    given = text.line(verdict.get("headline") or "", 400)
+    if _.english and given.rstrip(".").casefold() not in {"", "rejected", "approved", "insufficient evidence"}:
+        return Said(given)
+    decision = verdict["decision"]
+    if decision == "approve":
+        head = _.ngettext("The one gate passes", "All %(n)s gates pass", len(lines))
+        names = [text.line(name, 60) for name in verdict.get("uncertified") or []]
+        tail = _("not certified: %(names)s", names=_.together(names)) if names else ""
+        return Said(f"{head}; {tail}" if tail else head)
+    wanted = "fail" if decision == "reject" else "open"
+    stopped = list(dict.fromkeys(line.label.text for line in lines if line.state == wanted))
+    stopped += [rule.label for rule in rules if rule.state == wanted]
+    if not stopped:
+        return Said(_("A run does not support an approval"))
+    shown = _.together(stopped[:4]) + (_(" and %(n)s more", n=len(stopped) - 4) if len(stopped) > 4 else "")
+    if decision == "reject":
+        return Said(_("Does not hold: %(names)s", names=shown))
+    return Said(_("Not decided by the evidence: %(names)s", names=shown))
+
+
+def _reasons(document: Result, lines: list[GateLine], rules: list[RuleLine], _: Language) -> list[Said]:
+    """Why, weightiest first: the document's sentences, or in another language the gates and rules behind them."""
+    given = document["verdict"].get("reasons") or []
+    if _.english:
+        return [
+            Said(text.line(reason["text"] if isinstance(reason, Mapping) else reason, 400)) for reason in given
+        ]
+    gates = {line.id: line for line in lines}
+    found: list[Said] = []
+    for reason in given:
+        gate = gates.get(str(reason.get("gate"))) if isinstance(reason, Mapping) else None
+        if gate is not None:
+            found.append(Said(gate.spoken, ""))
+    if found:
+        return found
+    wanted = {"reject": "fail", "insufficient_evidence": "open"}.get(document["verdict"]["decision"])
+    found = [Said(line.spoken) for line in lines if line.state == wanted]
+    found += [Said(f"{rule.word}: {rule.label}") for rule in rules if rule.state != "pass"]
+    return found or [said(r["text"] if isinstance(r, Mapping) else r, _) for r in given]
+
+
+def _next_step(verdict: Mapping[str, Any], lines: list[GateLine], rules: list[RuleLine], _: Language) -> Said:
+    step = verdict.get("next_step")
+    given = step.get("text") if isinstance(step, Mapping) else step
+    if _.english and given:
+        return Said(text.line(given, 400))
+    decision = verdict["decision"]
+    if decision == "approve":
+        return Said(_("Decide, sign, and release under the conditions below."))
+    if decision == "reject":
+        return Said(_("Change what is broken, then judge it on fresh labels."))
+    doubts = [rule.label for rule in rules if rule.state != "pass"]
+    if doubts:
+        return Said(_("Settle this before labelling more: %(names)s", names=_.together(doubts)))
+    missing = [
+        _("%(label)s: %(n)s more %(things)s", label=line.label.text, n=numbers.count(line.raw["missing_n"]),
+          things=things(line.raw.get("n_is"), _))
+        for line in lines
+        if line.state == "open" and line.raw.get("missing_n")
+    ]  # fmt: skip
+    if missing:
+        return Said(_("Collect at least: %(what)s", what="; ".join(missing[:4])))
+    return Said(_("More of the same evidence will not decide this; see the open gates."))

@@ -1,0 +1,67 @@
+"""A sign-off on the terminal: the gates and the verdict, in 80 columns, plain when piped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalkit.reporting.language import language
+from evalkit.reporting.signoff import parts
+from evalkit.reporting.signoff.checked import signoff_checked
+from evalkit.reporting.signoff.gates import gate_lines, rule_lines, verdict_box
+from evalkit.reporting.signoff.origin import digest_of
+from evalkit.reporting.terminal import plain_words, simple_table
+from evalkit.reporting.verdict import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["render_signoff_terminal"]
+
+_STYLES = {"pass": "green", "open": "yellow", "fail": "bold red"}
+
+
+def render_signoff_terminal(document: Result, console: Console, lang: str = "en") -> None:
+    """Print gates, changes, triggered rules and the verdict. Text of data is never read as markup."""
+    signoff_checked(document)
+    _ = language(lang)
+    words = plain_words(console)
+    box, lines = verdict_box(document, _), gate_lines(document, _)
+    table = simple_table(
+        tuple(words(title) for title in (_("Result"), _("Gate"), _("Limit"), _("Estimate"), _("Bound"))),
+        right={2, 3, 4},
+    )
+    for line in lines:
+        state = line.word if line.certified or line.state != "pass" else f"{line.word}, {line.status}"
+        label = line.label.text + (f"\n{line.run}" if line.run else "")
+        estimate = line.estimate + (f"\nn {line.n}" if line.raw.get("n") is not None else "")
+        cells = (words(label), words(line.limit), words(estimate), words(line.bound))
+        table.add_row(words(state, _STYLES[line.state]), *cells)
+    if table.row_count:
+        console.print(table)
+    for line in lines:
+        style = "" if line.state == "pass" else _STYLES[line.state]
+        for part in line.why:
+            console.print(words(f"  {line.label.text}: {part.text}", style))
+    changes = parts.changes(document, _)
+    if changes:
+        console.print()
+        table = simple_table(
+            tuple(words(title) for title in (_("What changes"), _("Today"), _("Candidate"), _("Change"))),
+            right={1, 2, 3},
+        )
+        for row in changes:
+            label = row.label.text + (f" ({row.run})" if row.run else "")
+            table.add_row(words(label), words(row.before), words(row.after), words(row.change))
+        console.print(table)
+    console.print()
+    for rule in rule_lines(document, _):
+        if rule.state != "pass":
+            console.print(words(f"{rule.word}: {rule.label}. {rule.detail.text}", _STYLES[rule.state]))
+    console.print(words(f"{box.word}: {box.headline.text}", f"bold {_STYLES[box.state]}"))
+    for reason in box.reasons:
+        console.print(words(f"  {_('why')}: {reason.text}"))
+    if box.uncertified:
+        console.print(words(f"  {_('not certified')}: {', '.join(box.uncertified)}", "yellow"))
+    if box.next_step.text:
+        console.print(words(f"  {_('next')}: {box.next_step.text}"))
+    console.print(words(f"  {_('digest')}: {digest_of(document)}"))
