@@ -66,6 +66,9 @@ COMMANDS: tuple[LazyCommand, ...] = (
     LazyCommand(
         "reprice", "evalkit.cli.reprice", "reprice", "Price a finished run with another card, calling no model."
     ),
+    LazyCommand(
+        "doctor", "evalkit.cli.doctor", "doctor", "Check packages, keys, endpoints, prices and disk before a run."
+    ),
 )
 
 
