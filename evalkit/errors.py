@@ -33,7 +33,8 @@ _SECRET_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(
             rf"(?i)(?<![a-z0-9])({_SECRET_NAMES})([\"']?\s*[:=]\s*[\"']?)(?:(?:bearer|basic|token)\s+)?"
-            r"(?!\[hidden\]|\$|os\.environ|env:|(?:null|none|true|false)\b)[^\s\"',;&)\]}]{4,}"
+            r"(?!\[hidden\]|\$|os\.environ|env:|(?:null|none|true|false)\b|holds (?:a secret|what looks))"
+            r"[^\s\"',;&)\]}]{4,}"
         ),
         rf"\1\2{HIDDEN}",
     ),

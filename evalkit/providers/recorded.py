@@ -107,6 +107,12 @@ class RecordedProvider:
             found = self._by_cell.get(cell, found)
         return found, cell
 
+    def holds(self, request: Request) -> bool:
+        """A recording answers `request`, and nobody is called for it."""
+        found, _ = self._find(request)
+        again = isinstance(found, Failure) and found.retryable and self._otherwise is not None
+        return found is not None and not again
+
     async def call(self, request: Request) -> Reply | Failure:
         """The recorded answer to `request`."""
         found, cell = self._find(request)

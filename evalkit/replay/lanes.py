@@ -26,6 +26,7 @@ class Lane:
 
     def __init__(self, endpoint: str, cells: Iterator[Cell], settings: RunSettings) -> None:
         self.endpoint = endpoint
+        self.workers = settings.concurrency
         self.concurrency = Concurrency(settings.concurrency)
         self.stopped: dict[str, str] = {}
         self._told: set[str] = set()

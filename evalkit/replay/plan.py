@@ -182,8 +182,12 @@ def next_step(cell: Cell, step: int, request: Request, reply: Reply) -> Request 
 
 
 def endpoint_of(request: Request) -> str:
-    """What limits are kept for: the address a request goes to, or the provider before the slash of its model."""
-    return request.endpoint or request.model.partition("/")[0]
+    """What limits are kept for: the address a request goes to, or the provider before the slash of its model.
+
+    A local model is an endpoint by itself: each has a server of its own.
+    """
+    provider = request.model.partition("/")[0]
+    return request.endpoint or (request.model if provider == "local" else provider)
 
 
 def _occurrences(items: Sequence[PlanItem]) -> dict[int, int]:

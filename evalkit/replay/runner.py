@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from evalkit.errors import visible
@@ -112,13 +113,22 @@ class _Run:
             cell = next(self.plan.of(name), None)
             if cell is not None:
                 by_endpoint.setdefault(endpoint_of(cell.first), []).append(name)
-        return [Lane(endpoint, self.plan.of(*names), self.settings) for endpoint, names in by_endpoint.items()]
+        return [
+            Lane(endpoint, self.plan.of(*names), self.settings_for(names))
+            for endpoint, names in by_endpoint.items()
+        ]
+
+    def settings_for(self, names: list[str]) -> RunSettings:
+        """The settings of a lane: a provider with a number of `slots` is never asked for more at a time."""
+        servers = {id(self.providers[name]): getattr(self.providers[name], "slots", None) for name in names}
+        slots = [number for number in servers.values() if isinstance(number, int)]
+        if len(slots) < len(servers):
+            return self.settings
+        return replace(self.settings, concurrency=min(self.settings.concurrency, sum(slots)))
 
     async def work(self, lanes: list[Lane]) -> None:
         """Run all workers to their end, or stop them: those that wait at once, those in a call after a grace."""
-        workers = [
-            asyncio.create_task(self.worker(lane)) for lane in lanes for _ in range(self.settings.concurrency)
-        ]
+        workers = [asyncio.create_task(self.worker(lane)) for lane in lanes for _ in range(lane.workers)]
         stop, hurry = asyncio.create_task(self.stop.wait()), asyncio.create_task(self.hurry.wait())
         try:
             left = self.settings.run_timeout_s

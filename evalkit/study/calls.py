@@ -28,11 +28,17 @@ class CallOptions:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The file of a local model: its name in the folder of models, what it must hash to, and what it is."""
+    """The file of a local model: its name in the folder of models, what it must hash to, and what it is.
+
+    `threads` are those of its server (None: all cores) and `context_tokens` is the room for prompt and reply:
+    with another number of threads a greedy reply can come out different.
+    """
 
     file: str
     sha256: str
     origin: str = ""
+    threads: int | None = None
+    context_tokens: int = 4096
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ _OPTIONS = (
     "tokens_per_minute",
     "stream",
 )
+_WEIGHTS = ("file", "sha256", "origin", "threads", "context_tokens")
 _MOST_SAMPLES = 10_000
 _DAY_S = 86_400.0
 
@@ -101,7 +102,7 @@ def _local_models(top: Section) -> dict[str, Weights]:
             fix = "write {file: name.gguf, sha256: ...}"
             top.report.add(entry.line, path, f"is {shown(entry.node)}, not a mapping", fix)
             continue
-        section = Section(top.report, entry.node, path, ("file", "sha256", "origin"))
+        section = Section(top.report, entry.node, path, _WEIGHTS)
         if not model.startswith("local/") or len(model) == len("local/"):
             what = f'"{visible(model, 60)}" is not the name of a local model'
             top.report.add(entry.line, path, what, "write local/ and a name, as the tiers or arms call it")
@@ -114,5 +115,11 @@ def _local_models(top: Section) -> dict[str, Weights]:
         if digest is not None and re.fullmatch(r"[0-9a-fA-F]{64}", digest) is None:
             section.fault("sha256", f'"{visible(digest, 80)}" is not a sha256', "write 64 hex digits")
         if file is not None and digest is not None:
-            found[model] = Weights(file, digest.lower(), section.text("origin") or "")
+            found[model] = Weights(
+                file,
+                digest.lower(),
+                section.text("origin") or "",
+                section.integer("threads", low=1, high=1024),
+                section.integer("context_tokens", low=64, high=10**7) or 4096,
+            )
     return found

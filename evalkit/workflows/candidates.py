@@ -130,7 +130,8 @@ def connect(params: Mapping[str, Any], secrets: Mapping[str, str], where: str) -
             what = f"names the environment variable {name}, which is not set"
             faults.append(Fault(what, f"set {name}", field=f"{where}.params.{path}"))
             return None
-        remember_secret(found)
+        if path not in _BASES:  # of an address only parts are secret
+            remember_secret(found)
         return found
 
     base = next(((key, params[key]) for key in _BASES if params.get(key) is not None), None)

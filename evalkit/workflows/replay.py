@@ -18,7 +18,7 @@ from evalkit.study.reasoning_models import ReasoningStudy
 from evalkit.workflows.candidates import AnyStudy
 from evalkit.workflows.replay_grade import GradedRun, grade_run, judge_plan
 from evalkit.workflows.replay_providers import Providers
-from evalkit.workflows.replay_result import replay_document
+from evalkit.workflows.replay_result import replay_document, replay_json
 from evalkit.workflows.replay_setup import ReplayInputs
 from evalkit.workflows.run_files import report_folder
 
@@ -205,11 +205,10 @@ async def _collect(
 
 
 def _write(replayed: Replayed) -> None:
-    from evalkit.reporting import dump_json
     from evalkit.tabular.write import write_atomic, write_table
 
     write_table(replayed.outcomes, replayed.graded.columns)
-    write_atomic(replayed.folder / RESULT, dump_json(replayed.document))
+    write_atomic(replayed.folder / RESULT, replay_json(replayed.document))
 
 
 def with_outcomes(study: AnyStudy, replayed: Replayed) -> AnyStudy:

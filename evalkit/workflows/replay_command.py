@@ -22,6 +22,7 @@ from evalkit.workflows.replay import (
     run_folder,
     with_outcomes,
 )
+from evalkit.workflows.replay_result import replay_json
 from evalkit.workflows.replay_setup import read_any_study, read_replay
 from evalkit.workflows.run_files import refuse_to_overwrite
 
@@ -121,10 +122,9 @@ def _write(options: ReplayOptions, replayed: Replayed) -> None:
         with Ledger.read(replayed.folder / LEDGER) as ledger:
             export_jsonl(ledger, options.export)
     if options.json_file is not None:
-        from evalkit.reporting import dump_json
         from evalkit.tabular.write import write_atomic
 
-        write_atomic(options.json_file, dump_json(replayed.document))
+        write_atomic(options.json_file, replay_json(replayed.document))
 
 
 def _summary(study: AnyStudy, replayed: Replayed, *, quiet: bool) -> list[str]:

@@ -172,7 +172,7 @@ class _Collected:
             output_tokens=last.output_tokens,
             reasoning_tokens=last.reasoning_tokens,
         )
-        self._count(record, candidate, result, graded, as_requested, runs)
+        self._count(record, candidate, result, graded, as_requested, runs, bool(judged))
         self.rows.append(self._row(record, candidate, result, graded, usage, as_requested))
 
     def _judge_served(self, answer: CellRecord) -> bool:
@@ -189,6 +189,7 @@ class _Collected:
         graded: Graded,
         as_requested: bool,
         runs: Collection[str],
+        asked: bool,
     ) -> None:
         name = candidate.name
         self.statuses[name][graded.status] += 1
@@ -201,7 +202,7 @@ class _Collected:
             pair = (name, str(result.served_model))
             self.other_model[pair] += 1
             self.first_other.setdefault(pair, record.cell.item)
-        if self.inputs.judge is not None and _judged(graded):
+        if asked:
             key = (record.cell.item, name, record.cell.sample)
             self.verdicts[key] = None if graded.status == "judge_error" else graded.passed
         if result.sent is not None and not record.cell.follow_ups:
@@ -258,11 +259,6 @@ class _Collected:
         for name, count in sorted(self.stripped.items()):
             if count:
                 yield f"{visible(name, 60)}: reasoning was taken off {count:,} of its replies before grading"
-
-
-def _judged(graded: Graded) -> bool:
-    """The judge decided, or was to decide and did not."""
-    return graded.status == "judge_error" or graded.reason in {"judged", "orders_disagree"}
 
 
 def _text(result: Reply | Failure) -> str | None:

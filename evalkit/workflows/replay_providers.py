@@ -30,6 +30,7 @@ class Providers:
     notices: list[str] = field(default_factory=list)
     _made: dict[str, Provider] = field(default_factory=dict)
     _open: list[Provider] = field(default_factory=list)
+    _servers: dict[str, Provider] = field(default_factory=dict)
 
     def of(self, name: str) -> Provider:
         """The provider of a candidate, or of the judge (whose candidates are named `judge:<candidate>`)."""
@@ -53,7 +54,9 @@ class Providers:
     def _live(self, candidate: Candidate) -> Provider:
         provider: Provider
         if candidate.is_local:
-            provider = self._local(candidate)
+            if candidate.model in self._servers:  # candidates with one model share its server
+                return self._servers[candidate.model]
+            provider = self._servers[candidate.model] = self._local(candidate)
         else:
             from evalkit.providers.litellm_provider import LiteLLMProvider
 
@@ -67,7 +70,11 @@ class Providers:
         from evalkit.providers.local import LocalProvider
 
         known = self.inputs.study.calls.local_models.get(candidate.model)
-        return LocalProvider(candidate.model, known, self.models)
+        if known is None:
+            return LocalProvider(candidate.model)
+        return LocalProvider(
+            candidate.model, known, self.models, threads=known.threads, context_tokens=known.context_tokens
+        )
 
     async def aclose(self) -> None:
         """Close all of them."""
@@ -75,6 +82,7 @@ class Providers:
             await provider.aclose()
         self._open.clear()
         self._made.clear()
+        self._servers.clear()
 
 
 def _identities(plan: Plan) -> dict[str, CellId]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from evalkit.costs.decimals import plain_decimal
 from evalkit.costs.run_costs import RunCosts
+from evalkit.errors import redact
 from evalkit.replay import RunSummary
 from evalkit.replay.manifest import Change
 from evalkit.workflows.provenance import dependency_versions
 from evalkit.workflows.replay_grade import GradedRun
 from evalkit.workflows.replay_setup import ReplayInputs
 
-__all__ = ["SCHEMA", "replay_document"]
+__all__ = ["SCHEMA", "replay_document", "replay_json"]
 
 SCHEMA = "evalkit.replay-summary/1"
 
@@ -53,6 +55,11 @@ def replay_document(
         "notices": list(graded.notices),
         "versions": dict(dependency_versions()),
     }
+
+
+def replay_json(document: dict[str, Any]) -> bytes:
+    """The document as strict JSON with credentials hidden; the same document gives the same bytes."""
+    return (redact(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)) + "\n").encode("utf-8")
 
 
 def _costs(costs: RunCosts) -> dict[str, Any]:
