@@ -2,6 +2,7 @@
 
 EvalkitError            base of all errors that evalkit raises on purpose
 ├── InputError          a file, study or option is wrong: exit code 2; carries every `Fault` found
+├── Undecided           the evidence cannot be judged, whatever it says: exit code 3
 └── Incomplete          a live run could not be completed; nothing is lost: exit code 4
 
 A `Fault` is one thing wrong at one place. Readers collect all faults of a file and raise one `InputError`.
@@ -14,7 +15,17 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["HIDDEN", "EvalkitError", "Fault", "Incomplete", "InputError", "redact", "remember_secret", "visible"]
+__all__ = [
+    "HIDDEN",
+    "EvalkitError",
+    "Fault",
+    "Incomplete",
+    "InputError",
+    "Undecided",
+    "redact",
+    "remember_secret",
+    "visible",
+]
 
 
 HIDDEN = "[hidden]"
@@ -163,6 +174,12 @@ class InputError(EvalkitError):
     def __init__(self, faults: Fault | Iterable[Fault]) -> None:
         self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class Undecided(EvalkitError):
+    """What was collected decides nothing: too much of it was not measured."""
+
+    exit_code = 3
 
 
 class Incomplete(EvalkitError):

@@ -23,12 +23,21 @@ def reasoning_budget(
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write a Markdown summary.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed instead of the study's.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the verdict only.")] = False,
+    max_spend: Annotated[
+        str | None,
+        typer.Option("--max-spend", metavar="USD", help="Where models are called: USD that is never passed."),
+    ] = None,
+    models: Annotated[
+        Path | None, typer.Option("--models", help="Where models are called: folder of local models' files.")
+    ] = None,
 ) -> None:
     """Judge a ladder of arms: the least costly that meets every limit, and where more thinking stops to pay.
 
-    Exit codes: 0 approved, 1 rejected, 2 usage or input error, 3 insufficient evidence.
+    A study without outcomes calls its models first, as evalkit replay does. Exit codes: 0 approved, 1 rejected,
+    2 usage or input error, 3 insufficient evidence, 4 the models could not all be called.
     """
     from evalkit.workflows.reasoning_budget_command import LadderOptions, run_ladder
+    from evalkit.workflows.replay_options import usd
 
     options = LadderOptions(
         study=study,
@@ -38,5 +47,7 @@ def reasoning_budget(
         markdown=markdown,
         seed=seed,
         quiet=quiet,
+        max_spend_usd=usd("--max-spend", max_spend),
+        models=models,
     )
     raise typer.Exit(run_ladder(options))

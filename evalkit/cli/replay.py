@@ -73,7 +73,8 @@ def replay(
     3 the judge left too many replies without a verdict, 4 not complete yet (nothing is lost).
     """
     from evalkit.workflows.replay import RunOptions
-    from evalkit.workflows.replay_command import ReplayOptions, run_replay, usd
+    from evalkit.workflows.replay_command import ReplayOptions, run_replay
+    from evalkit.workflows.replay_options import usd
 
     run = RunOptions(
         folder=out,

@@ -34,11 +34,20 @@ def route_sweep(
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write a Markdown summary.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed instead of the study's.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the verdict only.")] = False,
+    max_spend: Annotated[
+        str | None,
+        typer.Option("--max-spend", metavar="USD", help="Where models are called: USD that is never passed."),
+    ] = None,
+    models: Annotated[
+        Path | None, typer.Option("--models", help="Where models are called: folder of local models' files.")
+    ] = None,
 ) -> None:
     """Judge a router: which requests may stay cheap, at which threshold.
 
-    Exit codes: 0 approved, 1 rejected, 2 usage or input error, 3 insufficient evidence.
+    A study without outcomes calls its models first, as evalkit replay does. Exit codes: 0 approved, 1 rejected,
+    2 usage or input error, 3 insufficient evidence, 4 the models could not all be called.
     """
+    from evalkit.workflows.replay_options import usd
     from evalkit.workflows.route_sweep_command import Options, run
 
     options = Options(
@@ -51,5 +60,7 @@ def route_sweep(
         markdown=markdown,
         seed=seed,
         quiet=quiet,
+        max_spend_usd=usd("--max-spend", max_spend),
+        models=models,
     )
     raise typer.Exit(run(options))

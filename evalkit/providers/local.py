@@ -114,6 +114,10 @@ class LocalProvider:
         self._http: httpx.AsyncClient | None = None
         self._closed = False
 
+    async def open(self) -> None:
+        """Start the server, which takes seconds; the first call does it where nobody has."""
+        await self._running()
+
     async def call(self, request: Request) -> Reply | Failure:
         """One attempt, when a slot is free; never raises but for cancellation."""
         async with self._turn:

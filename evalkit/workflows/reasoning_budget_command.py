@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from evalkit.errors import visible
@@ -36,12 +37,15 @@ class LadderOptions:
     markdown: Path | None = None
     seed: int | None = None
     quiet: bool = False
+    max_spend_usd: Decimal | None = None
+    models: Path | None = None
 
 
 def run_ladder(options: LadderOptions) -> int:
     """Run the command; returns its exit code. Raises InputError for whatever cannot be used."""
     path = options.study if options.study is not None else bundled_path(BUNDLED)
     study = override_reasoning(read_reasoning_study(path), seed=options.seed)
+    study = _collected(study, options)
     inputs = read_ladder(study)
     for note in inputs.notices:
         print(f"note: {visible(note, 600)}", file=sys.stderr)
@@ -52,6 +56,17 @@ def run_ladder(options: LadderOptions) -> int:
     from evalkit.reporting import exit_code
 
     return exit_code(judged.document)
+
+
+def _collected(study: ReasoningStudy, options: LadderOptions) -> ReasoningStudy:
+    """The study with outcomes; where it names none its models are called first."""
+    if study.outcomes is not None:
+        return study
+    from evalkit.workflows.replay import RunOptions
+    from evalkit.workflows.replay_command import collected
+
+    run = RunOptions(max_spend_usd=options.max_spend_usd, models=options.models)
+    return collected(study, run, quiet=options.quiet)
 
 
 def _files(options: LadderOptions, study: ReasoningStudy) -> list[Path]:

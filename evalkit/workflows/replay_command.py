@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import TypeVar, cast
 
-from evalkit.errors import Fault, Incomplete, InputError, visible
+from evalkit.errors import Incomplete, Undecided, visible
 from evalkit.replay import Progress
 from evalkit.study.bundled import bundled_path
 from evalkit.workflows.candidates import AnyStudy
@@ -26,7 +26,10 @@ from evalkit.workflows.replay_result import replay_json
 from evalkit.workflows.replay_setup import read_any_study, read_replay
 from evalkit.workflows.run_files import refuse_to_overwrite
 
-__all__ = ["ReplayOptions", "collected", "run_replay", "usd"]
+__all__ = ["ReplayOptions", "collected", "run_replay"]
+
+
+S = TypeVar("S", bound=AnyStudy)
 
 
 @dataclass(frozen=True)
@@ -40,20 +43,6 @@ class ReplayOptions:
     export: Path | None = None
     json_file: Path | None = None
     quiet: bool = False
-
-
-def usd(option: str, text: str | None) -> Decimal | None:
-    """An amount that a person typed. Raises `InputError` where it is none."""
-    if text is None:
-        return None
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        amount = Decimal("NaN")
-    if not amount.is_finite() or amount < 0:
-        what = f'"{visible(text, 60)}" is not an amount in USD'
-        raise InputError(Fault(what, "give a number of 0 or more, such as 2.50", field=option))
-    return amount
 
 
 def run_replay(options: ReplayOptions) -> int:
@@ -81,10 +70,11 @@ def run_replay(options: ReplayOptions) -> int:
     return replayed.exit_code
 
 
-def collected(study: AnyStudy, options: RunOptions, *, quiet: bool) -> AnyStudy:
+def collected(study: S, options: RunOptions, *, quiet: bool) -> S:
     """The study with outcomes: its own, or those of a replay that is run first.
 
-    Raises `Incomplete` where the replay has to be gone on with.
+    Raises `Incomplete` where the replay has to be gone on with, and `Undecided` where the judge gave no verdict on
+    more replies than the rubric allows.
     """
     if study.outcomes is not None:
         return study
@@ -96,8 +86,8 @@ def collected(study: AnyStudy, options: RunOptions, *, quiet: bool) -> AnyStudy:
         raise Incomplete("\n".join(_left(replayed, regraded=False)))
     judged = replayed.graded.judged
     if judged is not None and judged.message is not None:
-        print(f"note: {visible(judged.message, 600)}", file=sys.stderr)
-    return with_outcomes(study, replayed)
+        raise Undecided(judged.message)
+    return cast("S", with_outcomes(study, replayed))
 
 
 def _say(quiet: bool) -> Callable[[str], None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from evalkit.errors import Fault, InputError, visible
@@ -30,12 +31,14 @@ class Options:
     markdown: Path | None = None
     seed: int | None = None
     quiet: bool = False
+    max_spend_usd: Decimal | None = None
+    models: Path | None = None
 
 
 def run(options: Options) -> int:
     """Run the command; returns its exit code. Raises InputError for whatever cannot be used."""
     target = None if options.target_escalation is None else _rate("--target-escalation", options.target_escalation)
-    study = _study(options)
+    study = _collected(_study(options), options)
     inputs = read_inputs(study)
     if target is not None:
         print(target_escalation_text(inputs, target))
@@ -56,6 +59,17 @@ def _study(options: Options) -> RoutingStudy:
     if options.thresholds or options.seed is not None:
         study = override(study, threshold=list(options.thresholds) or None, seed=options.seed)
     return study
+
+
+def _collected(study: RoutingStudy, options: Options) -> RoutingStudy:
+    """The study with outcomes; where it names none and says how to grade, its models are called first."""
+    if study.outcomes is not None or study.rubric is None:
+        return study
+    from evalkit.workflows.replay import RunOptions
+    from evalkit.workflows.replay_command import collected
+
+    run = RunOptions(max_spend_usd=options.max_spend_usd, models=options.models)
+    return collected(study, run, quiet=options.quiet)
 
 
 def _files(options: Options, study: RoutingStudy) -> list[Path]:
