@@ -43,9 +43,9 @@ class Concurrency:
         """To be kept by a call when it begins, and given back with its result."""
         return self.cuts
 
-    def succeeded(self, in_flight: int) -> None:
-        """A call got a reply while `in_flight` calls, itself included, were at work."""
-        if in_flight >= self.allowed:
+    def succeeded(self, used: int) -> None:
+        """A call got a reply while `used` places, its own included, were taken."""
+        if used >= self.allowed:
             self.limit = min(float(self.most), self.limit + (1.0 if self.cuts == 0 else 1.0 / self.limit))
             self.highest = max(self.highest, self.allowed)
 

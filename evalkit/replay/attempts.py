@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal, localcontext
 
 from evalkit.costs import Cost, normal_usage
 from evalkit.errors import redact, visible
@@ -46,11 +46,6 @@ class Job:
     paid: bool
 
     @property
-    def reserve_usd(self) -> Decimal:
-        """What is held back while a call is in flight."""
-        return self.bound.usd if self.paid and self.bound.usd is not None else Decimal(0)
-
-    @property
     def tokens(self) -> int:
         """About what a limit of tokens counts for it: four bytes a token, and all output it may have."""
         return (self.bound.prompt_tokens or 0) // 4 + (self.bound.output_tokens or 0)
@@ -58,8 +53,9 @@ class Job:
 
 @dataclass(slots=True)
 class _Charge:
-    """What an attempt will have cost: 0 until it is sent, unknown (None) until it has ended."""
+    """What is held for an attempt, and what it will have cost: 0 until it is sent, unknown until it has ended."""
 
+    held_usd: Decimal
     usd: Decimal | None = Decimal(0)
 
 
@@ -80,6 +76,7 @@ class Caller:
         self._ledger, self._settings, self._pricing, self._budget = ledger, settings, pricing, budget
         self._tally, self._run, self._stop, self._end = tally, run, stop, end
         self._retry = settings.retry
+        self._excess: dict[str, Decimal] = {}
         self.calling: set[asyncio.Task[object]] = set()
         self._opening: dict[int, asyncio.Future[None]] = {}
 
@@ -108,10 +105,12 @@ class Caller:
     async def _attempt(self, job: Job, number: int, waited_s: float) -> Reply | Failure | None:
         await job.lane.acquire()
         try:
-            if not await self._budget.reserve(job.reserve_usd):
+            charge = _Charge(self._to_hold(job))
+            with job.lane.held_up():
+                room = await self._budget.reserve(charge.held_usd)
+            if not room:
                 self._end("spend cap")
                 return None
-            charge = _Charge()
             try:
                 await job.lane.pass_limits(job.tokens)
                 if job.paid:
@@ -119,7 +118,7 @@ class Caller:
                 with self._in_call():
                     return await self._send(job, number, waited_s, charge)
             finally:
-                self._budget.settle(job.reserve_usd, charge.usd)
+                self._budget.settle(charge.held_usd, charge.usd)
         finally:
             job.lane.release()
 
@@ -137,6 +136,14 @@ class Caller:
         with contextlib.suppress(asyncio.CancelledError):
             self._opening[id(provider)].exception()
 
+    def _to_hold(self, job: Job) -> Decimal:
+        """The bound of a call; more where the candidate went beyond it before: another model may have served."""
+        if job.bound.usd is None or not job.paid:
+            return Decimal(0)
+        with localcontext() as context:
+            context.rounding = ROUND_UP
+            return job.bound.usd * self._excess.get(job.cell.candidate, Decimal(1))
+
     @contextlib.contextmanager
     def _in_call(self) -> Iterator[None]:
         task = asyncio.current_task()
@@ -149,6 +156,28 @@ class Caller:
             self.calling.discard(task)
 
     async def _send(self, job: Job, number: int, waited_s: float, charge: _Charge) -> Reply | Failure | None:
+        mark = job.lane.begin()
+        result: Reply | Failure | None = None
+        try:
+            if not await self._noted(job, number, waited_s, charge):
+                return None
+            charge.usd = None
+            result, duration_s = await self._call(job, number, charge)
+        finally:
+            job.lane.end(mark, job.cell.candidate, result)
+        cost = self._pricing.cost(job.request, result)
+        charge.usd = cost.usd if job.paid else Decimal(0)
+        if isinstance(result, Failure) and result.billed is Billed.NO:
+            charge.usd = Decimal(0)
+        used = normal_usage(result.usage) if result.usage is not None else None
+        if used is not None and used.input_tokens is not None and used.output_tokens is not None:
+            job.lane.used_tokens(job.tokens, used.input_tokens + used.output_tokens)
+        await self._ledger.finish(job.key, number, result, cost, duration_s=duration_s)
+        self._count(job, result, cost, charge)
+        return result
+
+    async def _noted(self, job: Job, number: int, waited_s: float, charge: _Charge) -> bool:
+        """The attempt stands in the ledger and may be sent. Where the run stops meanwhile, it is taken back."""
         try:
             await self._ledger.begin(
                 job.cell,
@@ -158,7 +187,7 @@ class Caller:
                 number=number,
                 run=self._run,
                 waited_s=waited_s,
-                reserved_usd=job.bound.usd,
+                reserved_usd=None if job.bound.usd is None else charge.held_usd,
                 paid=job.paid,
             )
         except asyncio.CancelledError:
@@ -166,27 +195,14 @@ class Caller:
             raise
         if self._stop.is_set():
             self._ledger.withdraw(job.key, number)
-            return None
-        charge.usd = None
-        result, duration_s = await self._call(job, number)
-        cost = self._pricing.cost(job.request, result)
-        charge.usd = cost.usd if job.paid else Decimal(0)
-        if isinstance(result, Failure) and result.billed is Billed.NO:
-            charge.usd = Decimal(0)
-        used = normal_usage(result.usage) if result.usage is not None else None
-        if used is not None and used.input_tokens is not None and used.output_tokens is not None:
-            job.lane.used_tokens(job.tokens, used.input_tokens + used.output_tokens)
-        await self._ledger.finish(job.key, number, result, cost, duration_s=duration_s)
-        self._count(job, result, cost)
-        return result
+            return False
+        return True
 
-    async def _call(self, job: Job, number: int) -> tuple[Reply | Failure, float]:
+    async def _call(self, job: Job, number: int, charge: _Charge) -> tuple[Reply | Failure, float]:
         """What the provider gave, and how long it took (as the provider says, where it does)."""
         limit = self._settings.request_timeout_s
-        mark = job.lane.begin()
         self._tally.in_flight += 1
         began = time.monotonic()
-        result: Reply | Failure | None = None
         try:
             async with asyncio.timeout(limit):
                 result = await job.provider.call(job.request)
@@ -196,20 +212,19 @@ class Caller:
         except asyncio.CancelledError:
             self._ledger.abandon(job.key, number)
             self._tally.attempts += 1
-            self._possibly_billed(job)
+            self._possibly_billed(job, charge)
             raise
         except Exception as error:  # noqa: BLE001 - whatever a provider does wrong costs one item, not the run
             message = f"the provider raised {type(error).__name__}: {error}"
             result = Failure(FailureKind.OTHER, message, billed=Billed.UNKNOWN)
         finally:
             self._tally.in_flight -= 1
-            job.lane.end(mark, job.cell.candidate, result)
         took = time.monotonic() - began
         if isinstance(result, Failure):
             result = replace(result, message=visible(redact(result.message), 1000))
         return result, took if result.request_s is None else result.request_s
 
-    def _count(self, job: Job, result: Reply | Failure, cost: Cost) -> None:
+    def _count(self, job: Job, result: Reply | Failure, cost: Cost, charge: _Charge) -> None:
         tally = self._tally
         tally.attempts += 1
         if isinstance(result, Failure):
@@ -218,18 +233,20 @@ class Caller:
             return
         if cost.usd is None:
             tally.unpriced[cost.reason or "unknown"] += 1
-            self._possibly_billed(job)
+            self._possibly_billed(job, charge)
         elif job.paid:
             tally.spent_low_usd += cost.usd
-            if job.bound.usd is not None and cost.usd > job.bound.usd:
+            if job.bound.usd is not None and cost.usd > charge.held_usd:
                 tally.over_bound += 1
+                seen = cost.usd / job.bound.usd if job.bound.usd else Decimal(1)
+                self._excess[job.cell.candidate] = max(seen, self._excess.get(job.cell.candidate, Decimal(1)))
 
-    def _possibly_billed(self, job: Job) -> None:
-        """Nobody knows what this attempt cost; the most is what was reserved for it."""
+    def _possibly_billed(self, job: Job, charge: _Charge) -> None:
+        """Nobody knows what this attempt cost; the most is what was held for it."""
         if not job.paid:
             return
         self._tally.possibly_billed += 1
         if job.bound.usd is None:
             self._tally.unbounded += 1
         else:
-            self._tally.possible_usd += job.bound.usd
+            self._tally.possible_usd += charge.held_usd

@@ -16,7 +16,6 @@ from evalkit.costs.decimals import plain_decimal
 from evalkit.providers.call import Reply
 from evalkit.replay.ledger import Attempt, Ledger, Step
 from evalkit.replay.records import failure_record, json_text, reply_record
-from evalkit.tabular.write import atomic_path
 
 __all__ = ["EXPORT_FORMAT", "export_jsonl", "exported"]
 
@@ -31,6 +30,8 @@ def export_jsonl(ledger: Ledger, file: str | Path, *, text: bool = True) -> int:
     The file is put in place whole or not at all, and equal ledgers give equal bytes. `text` False leaves out what
     was asked and answered. Raises `InputError` where the file cannot be written.
     """
+    from evalkit.tabular.write import atomic_path
+
     lines = 0
     with atomic_path(file) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as out:
         for line in exported(ledger, text=text):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ class Lane:
         per_minute = settings.tokens_per_minute
         self._tokens = None if per_minute is None else TokenBucket(per_minute, burst_s=10.0, now=now)
         self._in_flight = 0
-        self._held = 0
+        self._held = self._held_up = 0
         self._peak = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._wrong_keys: Counter[str] = Counter()
@@ -84,7 +85,17 @@ class Lane:
             0.0 if self._tokens is None else self._tokens.take(tokens, now),
         )
         if wait > 0:
-            await asyncio.sleep(wait)
+            with self.held_up():
+                await asyncio.sleep(wait)
+
+    @contextlib.contextmanager
+    def held_up(self) -> Iterator[None]:
+        """A place is taken by a call that waits for something else than the endpoint: no reason for more."""
+        self._held_up += 1
+        try:
+            yield
+        finally:
+            self._held_up -= 1
 
     def used_tokens(self, expected: int, used: int | None) -> None:
         """Settle what `pass_limits` took for a call whose tokens are known now."""
@@ -100,7 +111,7 @@ class Lane:
     def end(self, mark: int, candidate: str, result: Reply | Failure | None) -> None:
         """A call came back, or was given up (None). Learn from it."""
         if isinstance(result, Reply):
-            self.concurrency.succeeded(self._in_flight)
+            self.concurrency.succeeded(self._held - self._held_up)
             self._wrong_keys[candidate] = 0
         elif result is not None and result.kind is FailureKind.RATE_LIMIT:
             self.concurrency.rate_limited(mark)

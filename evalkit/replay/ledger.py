@@ -162,9 +162,9 @@ class Ledger:
 
     def close(self) -> None:
         """Write what waits, and let go of the file; may be called twice."""
-        if self._writer is not None:
-            self._writer.close()
         self._reader.close()
+        if self._writer is not None:
+            self._writer.close()  # the last to go: it puts the log back into the file
         if self._lock is not None:
             self._lock.release()
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from evalkit.replay.retry import RetryPolicy
-from evalkit.study.calls import CallOptions
+
+if TYPE_CHECKING:  # the whole of `study` would be read for one name
+    from evalkit.study.calls import CallOptions
 
 __all__ = ["RunSettings"]
 
