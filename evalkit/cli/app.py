@@ -50,6 +50,12 @@ COMMANDS: tuple[LazyCommand, ...] = (
         "Find the least costly amount of thinking that meets every limit, and where more of it stops to pay.",
     ),
     LazyCommand(
+        "compare",
+        "evalkit.cli.compare",
+        "compare",
+        "Compare two runs: what newly fails, what newly works, what it costs.",
+    ),
+    LazyCommand(
         "sign",
         "evalkit.cli.sign",
         "sign",

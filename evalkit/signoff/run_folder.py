@@ -1,0 +1,190 @@
+"""The folder of a finished run, read strictly: its result.json and, item by item, what was decided."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalkit.errors import Fault, InputError, visible
+from evalkit.signoff.strict import BrokenFileError, strict_json
+
+__all__ = ["KINDS", "Run", "RunItem", "read_run"]
+
+KINDS = {"evalkit.route-sweep/1": "route-sweep", "evalkit.reasoning-budget/1": "reasoning-budget"}
+"""The schemas of result.json, and the command that writes each."""
+
+_MOST_RESULT, _MOST_LINE, _MOST_ITEMS = 256 * 2**20, 2**20, 5_000_000
+_MADE_ANEW = "run the study again, or name the folder that it wrote"
+
+
+@dataclass(frozen=True, slots=True)
+class RunItem:
+    """One item as it fared where the run sent it.
+
+    required, under_routed, escalated  None for a ladder of arms, which routes nothing
+    routed     the tier, or the arm that is looked at
+    passed     share of its runs that passed, unanswered counted as failed; None without outcomes
+    cost_usd   per request; None where it is unknown
+    status     as the outcomes have it, of several runs joined; None without
+    """
+
+    id: str
+    risk: str | None
+    category: str | None
+    group: str | None
+    weight: float
+    required: str | None
+    routed: str
+    under_routed: bool | None
+    escalated: bool | None
+    passed: float | None
+    cost_usd: float | None
+    status: str | None
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run: where it is, which command made it, result.json as it stands, and its items by id in label order.
+
+    arm: the arm of a ladder that is looked at (the selected one, else the one shown); None for a router.
+    """
+
+    folder: Path
+    kind: str
+    document: dict[str, Any]
+    items: dict[str, RunItem]
+    arm: str | None
+
+
+def read_run(folder: Path) -> Run:
+    """The run in a folder. InputError with what is wrong where it is none, or its files do not go together."""
+    document = _result(folder / "result.json")
+    kind = KINDS[document["schema"]]
+    arm = None
+    if kind == "reasoning-budget":
+        arm = document.get("selected") or document.get("shown")
+        if not isinstance(arm, str):
+            raise _broken(folder / "result.json", "names no arm that is shown")
+    file = folder / "items.jsonl.gz"
+    items: dict[str, RunItem] = {}
+    for number, row in _rows(file):
+        try:
+            item = _item(row, document, arm)
+        except BrokenFileError as error:
+            raise InputError(Fault(str(error), _MADE_ANEW, str(file), number)) from None
+        if item.id in items:
+            raise InputError(Fault("stands there twice", _MADE_ANEW, str(file), number, id=item.id))
+        items[item.id] = item
+        if len(items) > _MOST_ITEMS:
+            raise _broken(file, f"holds more than {_MOST_ITEMS:,} items")
+    stated = document["counts"].get("items")
+    if stated != len(items):
+        raise _broken(file, f"holds {len(items):,} items, and result.json counts {visible(stated)}")
+    return Run(folder, kind, document, items, arm)
+
+
+def _result(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MOST_RESULT:
+            raise _broken(path, f"is larger than {_MOST_RESULT // 2**20} MB")
+        value = strict_json(path.read_bytes())
+    except OSError as error:
+        raise _broken(path, f"cannot be read: {error.strerror or type(error).__name__}") from None
+    except BrokenFileError as error:
+        raise _broken(path, str(error)) from None
+    if not isinstance(value, dict) or value.get("schema") not in KINDS:
+        said = visible(value.get("schema") if isinstance(value, dict) else value)
+        raise _broken(path, f'has the schema "{said}", where {" and ".join(KINDS)} are known')
+    wanted = {"verdict": dict, "counts": dict, "gates": list, "provenance": dict, "risk_classes": list}
+    wanted |= {"tiers": list} if KINDS[value["schema"]] == "route-sweep" else {"arms": list}
+    wrong = [key for key, kind in wanted.items() if not isinstance(value.get(key), kind)]
+    if wrong:
+        raise _broken(path, f"has no usable {', '.join(wrong)}")
+    for key in ("gates", "risk_classes", *({"tiers", "arms"} & set(wanted))):
+        if not all(isinstance(row, dict) and isinstance(row.get("name"), str) for row in value[key]):
+            raise _broken(path, f"has a row without a name under {key}")
+    return value
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Any]]:
+    """(line, row) of a file of gzipped JSON lines."""
+    try:
+        with gzip.open(path, "rb") as file:
+            number = 0
+            while line := file.readline(_MOST_LINE + 1):
+                number += 1
+                if len(line) > _MOST_LINE:
+                    raise InputError(Fault("is too long for an item", _MADE_ANEW, str(path), number))
+                try:
+                    yield number, strict_json(line)
+                except BrokenFileError as error:
+                    raise InputError(Fault(str(error), _MADE_ANEW, str(path), number)) from None
+    except (OSError, EOFError, zlib.error) as error:
+        said = (error.strerror if isinstance(error, OSError) else None) or visible(error) or "not readable"
+        raise _broken(path, f"cannot be read: {said}") from None
+
+
+def _item(row: Any, document: dict[str, Any], arm: str | None) -> RunItem:
+    if not isinstance(row, dict):
+        raise BrokenFileError("is no object")
+    fared = row
+    if arm is not None:
+        arms = row.get("arms")
+        found = arms.get(arm) if isinstance(arms, dict) else None
+        if not isinstance(found, dict):
+            raise BrokenFileError(f'has nothing for the arm "{visible(arm)}"')
+        fared = found
+    flags = row.get("flags")
+    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
+        raise BrokenFileError("has no usable flags")
+    routed = _text(row, "routed_tier") if arm is None else arm
+    weight = _number(row, "weight")
+    if weight is None or weight < 0 or routed is None:
+        raise BrokenFileError("has no usable weight or tier")
+    passed = _number(fared, "passed")
+    if passed is not None and not 0 <= passed <= 1:
+        raise BrokenFileError(f'passed is "{passed}", which is no share')
+    return RunItem(
+        id=_text(row, "id") or _missing("id"),
+        risk=_text(row, "risk"),
+        category=_text(row, "category"),
+        group=_text(row, "group"),
+        weight=weight,
+        required=_text(row, "required_tier"),
+        routed=routed,
+        under_routed=None if arm is not None else "under_routed" in flags,
+        escalated=None if arm is not None else routed != document["tiers"][0]["name"],
+        passed=passed,
+        cost_usd=_number(fared, "cost_usd"),
+        status=_text(fared, "status"),
+        flags=tuple(flags),
+    )
+
+
+def _text(row: dict[str, Any], key: str) -> str | None:
+    value = row.get(key)
+    if value is not None and not isinstance(value, str):
+        raise BrokenFileError(f'{key} is "{visible(value)}", which is no text')
+    return value
+
+
+def _number(row: dict[str, Any], key: str) -> float | None:
+    value = row.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
+        raise BrokenFileError(f'{key} is "{visible(value)}", which is no number')
+    return float(value)
+
+
+def _missing(key: str) -> str:
+    raise BrokenFileError(f"has no {key}")
+
+
+def _broken(path: Path, what: str) -> InputError:
+    return InputError(Fault(what, _MADE_ANEW, file=str(path)))
