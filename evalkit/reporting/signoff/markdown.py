@@ -26,22 +26,31 @@ def render_signoff_markdown(document: Result, lang: str = "en") -> str:
         out += ["", *(f"- {markdown(reason.text, 600)}" for reason in box.reasons)]
     if box.uncertified:
         names = ", ".join(markdown(name) for name in box.uncertified)
-        out += ["", f"**{_('Not certified')}:** {names}"]
+        out += ["", _bold(_("Not certified"), names)]
     if box.next_step.text:
-        out += ["", f"**{_('Next step')}:** {markdown(box.next_step.text, 400)}"]
-    out += ["", f"### {_('Gates')}: {tally(box.tally, _)}", "", *_gates(gate_lines(document, _), _)]
+        out += ["", _bold(_("Next step"), markdown(box.next_step.text, 400))]
+    out += _head(_("Gates") + ": " + tally(box.tally, _)) + _gates(gate_lines(document, _), _)
     hit = [rule for rule in rule_lines(document, _) if rule.state != "pass"]
     if hit:
-        out += ["", f"### {_('Stop rules')}", ""]
+        out += _head(_("Stop rules"))
         for rule in hit:
             text = f"{markdown(rule.word)}: {markdown(rule.label)}. {markdown(rule.detail.text, 400)}"
             out.append(f"- {_SIGNS[rule.state]} {text}")
     changes = parts.changes(document, _)
     if changes:
-        out += ["", f"### {_('What changes')}", "", _row([_("Figure"), _("Today"), _("Candidate"), _("Change")])]
+        titles = [_("Figure"), _("Today"), _("Candidate"), _("Change")]
+        out += [*_head(_("What changes")), _row(titles)]
         out += ["|:--|--:|--:|--:|"]
         out += [_row([_with(c.label.text, c.run), c.before, c.after, c.change]) for c in changes]
-    return "\n".join([*out, "", f"{_('Document digest')}: {markdown(digest_of(document))}", ""])
+    return "\n".join([*out, "", _bold(_("Document digest"), markdown(digest_of(document))), ""])
+
+
+def _bold(title: str, shown: str) -> str:
+    return f"**{title}:** {shown}"
+
+
+def _head(title: str) -> list[str]:
+    return ["", f"### {title}", ""]
 
 
 def tally(counts: dict[str, int], _: Language) -> str:

@@ -61,6 +61,7 @@ def origin_rows(document: Result, _: Language) -> list[OriginRow]:
         for key, file in _HASHES.items():
             if run.get(key):
                 rows.append((name, [file], text.line(run[key], 100)))
+                name = ""
             elif key == "evidence_sha256":
                 rows.append((name, [_("no evidence bundle: its figures cannot be computed again")], ""))
     for key, value in mapping(document.get("provenance")).items():

@@ -170,7 +170,7 @@ def _chosen(selected: Any, _: Language) -> str:
 
 def _looks(looks: Any, _: Language) -> str:
     if isinstance(looks, Mapping) and looks.get("this") and looks.get("declared"):
-        return _("%(k)s of %(n)s", k=numbers.count(looks["this"]), n=numbers.count(looks["declared"]))
+        return _("%(k)s of %(n)s declared", k=numbers.count(looks["this"]), n=numbers.count(looks["declared"]))
     if isinstance(looks, (int, float)) and not isinstance(looks, bool):
         return numbers.count(looks)
     return missing("not known", _)
@@ -372,10 +372,11 @@ def signers(document: Result, _: Language) -> list[tuple[str, str, str]]:
     named = [(str(one.get("role") or ""), str(one.get("name") or "")) for one in document.get("signers") or []]
     rows = []
     for role, name in named or [("preparer", ""), ("reviewer", ""), ("approver", "")]:
-        ticks = f"☐ {_('approve')}\u2002☐ {_('reject')}"
+        yes, no = _("approve"), _("reject")
         if role in {"preparer", "prepared_by"}:
-            ticks = ""
+            yes, no = "", ""
         elif role == "reviewer":
-            ticks = f"☐ {_('agree')}\u2002☐ {_('disagree')}"
+            yes, no = _("agree"), _("disagree")
+        ticks = f"☐ {yes}\u2002☐ {no}" if yes else ""
         rows.append((roles.get(role) or text.words(text.line(role, 60)).capitalize(), text.line(name, 80), ticks))
     return rows

@@ -38,8 +38,6 @@ _THINGS: Final = {
         N_("labels"),
         N_("labels with two annotators"),
         N_("attempts"),
-        N_("days"),
-        N_("points"),
     )
 }
 _REASONS: Final = {
@@ -95,7 +93,9 @@ def figure(
     if unit == "points":
         return _("%(n)s points", n=numbers.quantity(value, "items", limit=limit))
     shown = numbers.quantity(value, "items", limit=limit)
-    return shown if unit in {"items", "count"} else f"{shown} {things(unit, _)}"
+    if unit == "days":
+        return _("%(n)s days", n=shown)
+    return shown if unit in {"items", "count", "attempts"} else f"{shown} {things(unit, _)}"
 
 
 def exact(value: Any, unit: str, _: Language) -> str:
@@ -107,9 +107,11 @@ def exact(value: Any, unit: str, _: Language) -> str:
     if unit == "points":
         return _("%(n)s points", n=numbers.exact(value, "items"))
     shown = numbers.exact(value, "items")
+    if unit == "days":
+        return _("%(n)s days", n=shown)
     return (
         shown
-        if unit in {"score", "index", "agreement", "alpha", "kappa", "", "count"}
+        if unit in {"score", "index", "agreement", "alpha", "kappa", "", "count", "attempts"}
         else (f"{shown} {things(unit, _)}")
     )
 

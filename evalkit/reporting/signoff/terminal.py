@@ -59,9 +59,9 @@ def render_signoff_terminal(document: Result, console: Console, lang: str = "en"
             console.print(words(f"{rule.word}: {rule.label}. {rule.detail.text}", _STYLES[rule.state]))
     console.print(words(f"{box.word}: {box.headline.text}", f"bold {_STYLES[box.state]}"))
     for reason in box.reasons:
-        console.print(words(f"  {_('why')}: {reason.text}"))
+        console.print(words("  " + _("why: %(x)s", x=reason.text)))
     if box.uncertified:
-        console.print(words(f"  {_('not certified')}: {', '.join(box.uncertified)}", "yellow"))
+        console.print(words("  " + _("not certified: %(names)s", names=", ".join(box.uncertified)), "yellow"))
     if box.next_step.text:
-        console.print(words(f"  {_('next')}: {box.next_step.text}"))
-    console.print(words(f"  {_('digest')}: {digest_of(document)}"))
+        console.print(words("  " + _("next: %(x)s", x=box.next_step.text)))
+    console.print(words("  " + _("digest: %(x)s", x=digest_of(document))))
