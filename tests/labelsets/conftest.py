@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,9 +22,8 @@ def helpdesk() -> Path:
 @pytest.fixture(scope="session")
 def scripts() -> Iterator[dict[str, ModuleType]]:
     """The study's scripts by name."""
-    os.environ["LITELLM_OFFLINE_MODE"] = "true"
     sys.path.insert(0, str(FOLDER))
-    names = ("build", "record", "grade", "train_router")
+    names = ("build", "train_router")
     try:
         yield {name: importlib.import_module(name) for name in names}
     finally:

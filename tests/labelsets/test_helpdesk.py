@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import itertools
 import json
 import re
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from evalkit.cli.app import main
 from evalkit.costs import Kind
 from evalkit.errors import InputError
 from evalkit.study import read_study
@@ -40,7 +42,7 @@ def train(helpdesk: Path) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def outcomes(helpdesk: Path) -> list[Row]:
-    return rows_of(helpdesk / "outcomes.jsonl") + rows_of(helpdesk / "outcomes_train.jsonl")
+    return rows_of(helpdesk / "outcomes.jsonl")
 
 
 def test_labels_are_built_from_the_sources(scripts: Scripts, helpdesk: Path) -> None:
@@ -137,25 +139,26 @@ def test_a_faulty_source_is_named(scripts: Scripts, tmp_path: Path, change: Row,
     assert {(fault.line, fault.field) for fault in faults} == {(2, field), (2, "id")}
 
 
-def test_every_reply_is_there_once(labels: list[Row], train: list[Row], helpdesk: Path) -> None:
-    for name, rows in (("outcomes.jsonl", labels), ("outcomes_train.jsonl", train)):
-        found = Counter((row["id"], row["tier"]) for row in rows_of(helpdesk / name))
-        assert found == Counter((row["id"], tier) for row in rows for tier in TIERS)
+def test_every_reply_is_there_once(labels: list[Row], outcomes: list[Row]) -> None:
+    found = Counter((row["id"], row["tier"]) for row in outcomes)
+    assert found == Counter((row["id"], tier) for row in labels for tier in TIERS)
 
 
-def test_regrading_the_recordings_gives_the_outcomes(scripts: Scripts, helpdesk: Path) -> None:
-    for name, rows in scripts["grade"].outcomes().items():
-        assert scripts["build"].as_jsonl(rows) == (helpdesk / name).read_text(encoding="utf-8")
+def test_a_replay_of_the_recordings_gives_the_outcomes(helpdesk: Path, tmp_path: Path) -> None:
+    """No model is called: prompts, keys, checks and prices as they are now give the outcomes byte for byte."""
+    arguments = ["--recorded", str(helpdesk / "recordings"), "--offline", "--out", str(tmp_path), "--quiet"]
+    assert main(["replay", str(helpdesk / "study.yaml"), *arguments]) == 0
+    assert (tmp_path / "outcomes.jsonl").read_bytes() == (helpdesk / "outcomes.jsonl").read_bytes()
 
 
 def letters(text: str) -> str:
     return "".join(ch for ch in text.casefold() if ch.isalnum())
 
 
-def test_passes_hold_under_a_plainer_reading(labels: list[Row], train: list[Row], outcomes: list[Row]) -> None:
+def test_passes_hold_under_a_plainer_reading(labels: list[Row], outcomes: list[Row]) -> None:
     """Written apart from the grader: a pass has the reference's letters or its number, and no more."""
-    items = {row["id"]: row for row in labels + train}
-    passed = [row for row in outcomes if row["passed"]]
+    items = {row["id"]: row for row in labels}
+    passed = [row for row in outcomes if row.get("passed")]
     assert len(passed) >= 100
     for row in passed:
         item = items[row["id"]]
@@ -169,8 +172,8 @@ def test_passes_hold_under_a_plainer_reading(labels: list[Row], train: list[Row]
             assert letters(reply) == letters(reference)
 
 
-def test_right_replies_are_not_failed(labels: list[Row], train: list[Row], outcomes: list[Row]) -> None:
-    items = {row["id"]: row for row in labels + train}
+def test_right_replies_are_not_failed(labels: list[Row], outcomes: list[Row]) -> None:
+    items = {row["id"]: row for row in labels}
     for row in outcomes:
         kind = items[row["id"]]["metadata"]["check"]["kind"]
         if kind != "json" and row["reply"] == items[row["id"]]["reference"] and row["status"] != "truncated":
@@ -185,37 +188,33 @@ def test_costs_are_tokens_times_the_assumed_prices(outcomes: list[Row]) -> None:
         assert Decimal(str(row["cost_usd"])) == exact
 
 
-def test_recordings_are_of_these_items_and_models(scripts: Scripts, helpdesk: Path) -> None:
-    record = scripts["record"]
-    items, system = record.read_items(), record.system_prompt()
-    size = 0
-    for tier, model in record.MODELS.items():
-        path = helpdesk / "recordings" / f"{tier}.jsonl"
-        size += path.stat().st_size
-        lines = record.read_recording(path)
-        runs = {line["run"]: line for line in lines if line["kind"] == "run"}
-        assert {run["model_sha256"] for run in runs.values()} == {model.sha256}
-        assert {(run["slots"], run["threads"]) for run in runs.values()} == {(1, 1)}
-        replies = record.latest_replies(lines)
-        assert {key: reply["id"] for key, reply in replies.items()} == {
-            record.call_key(model, item, system): item["id"] for item in items
-        }
-        assert all(reply["run"] in runs for reply in replies.values())
-        for reply in replies.values():
-            assert reply["served_model"] == model.served_name
-            assert 0 < reply["usage"]["completion_tokens"] <= reply["max_tokens"]
-            assert reply["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
-    assert size < 1_500_000
-
-
-def test_the_study_names_what_was_recorded(scripts: Scripts, helpdesk: Path) -> None:
+def test_recordings_are_of_these_items_and_models(labels: list[Row], helpdesk: Path) -> None:
     study = read_study(helpdesk / "study.yaml")
-    models = {tier: model.name for tier, model in scripts["record"].MODELS.items()}
-    assert {tier.name: tier.model for tier in study.tiers} == models
+    path = helpdesk / "recordings" / "replies.jsonl.gz"
+    assert path.stat().st_size < 500_000
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    assert {(line["item"], line["candidate"]) for line in lines} == {
+        (row["id"], tier) for row in labels for tier in TIERS
+    }
+    items = {row["id"]: row for row in labels}
+    models = {tier.name: tier.model for tier in study.tiers}
+    for line in lines:
+        asked, reply = line["request"], line["reply"]
+        assert asked["model"] == models[line["candidate"]]
+        assert asked["files"]["weights"] == study.calls.local_models[asked["model"]].sha256
+        assert asked["messages"][-1] == {"role": "user", "content": items[line["item"]]["prompt"]}
+        assert reply["served_model"] == asked["model"].removeprefix("local/")
+        assert 0 < reply["usage"]["completion_tokens"] <= asked["params"]["max_tokens"]
+        assert reply["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+
+
+def test_the_study_says_what_its_labels_and_prices_are(helpdesk: Path) -> None:
+    study = read_study(helpdesk / "study.yaml")
     assert (study.labels_kind, study.router.trained_on) == ("author_rule", "other_items")
     card = read_price_card(helpdesk / "prices.yaml")
-    for model in models.values():
-        price = card.price(model)
+    for tier in study.tiers:
+        price = card.price(str(tier.model))
         assert price is not None
         assert price.period.kind is Kind.ASSUMED
 
