@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import os
-from urllib.parse import parse_qsl, unquote, urlsplit
+import re
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from evalkit.providers.call import Connection
 from evalkit.study.secrets import is_secret_name
@@ -15,27 +16,37 @@ _SHORTEST = 8
 """Shorter values would hide ordinary words."""
 
 
+_TELLING = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
+_SCHEME = re.compile(r"(?:bearer|basic|token|digest|key)\s+", re.IGNORECASE)
+
+
 def connection_secrets(connection: Connection) -> set[str]:
     """Every value of the connection that nobody may see, in each form in which it may come back."""
     found = {connection.api_key or ""}
     for name, value in connection.headers.items():
-        if is_secret_name(name) or any(
-            word in name.lower() for word in ("auth", "key", "token", "secret", "cookie")
-        ):
-            found |= {value, value.rpartition(" ")[2]}
-    if connection.api_base:
-        parts = urlsplit(connection.api_base)
-        user, password = unquote(parts.username or ""), unquote(parts.password or "")
-        if password:
-            found |= {password, parts.password or "", base64.b64encode(f"{user}:{password}".encode()).decode()}
-        elif user:
-            found |= {user, base64.b64encode(f"{user}:".encode()).decode()}
-        for name, value in parse_qsl(parts.query):
-            if is_secret_name(name) or len(value) >= 16:
-                found.add(value)
+        if _TELLING.search(name):
+            found |= {value, _SCHEME.sub("", value, count=1)}
+    if connection.api_base is not None:
+        found |= _address_secrets(connection.api_base)
     return {secret for secret in found if len(secret) >= _SHORTEST}
 
 
+def _address_secrets(address: str) -> set[str]:
+    try:
+        parts = urlsplit(address)
+        user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    except ValueError:
+        return {address}
+    found = {password, parts.password or ""} if password else {user}
+    if user or password:
+        found.add(base64.b64encode(f"{user}:{password}".encode()).decode())
+    for name, value in parse_qsl(parts.query):
+        if is_secret_name(name) or len(value) >= 16:
+            found |= {value, quote(value, safe="")}
+    return found
+
+
 def environment_secrets() -> set[str]:
-    """The values of environment variables whose names say that they are secret."""
-    return {value for name, value in os.environ.items() if is_secret_name(name) and len(value) >= _SHORTEST}
+    """The values of environment variables whose names say that they are secret; a single plain word is none."""
+    named = {value for name, value in os.environ.items() if is_secret_name(name)}
+    return {value for value in named if len(value) >= _SHORTEST and not value.isalpha()}

@@ -10,6 +10,8 @@ import logging
 import os
 import re
 import sys
+import warnings
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 __all__ = ["Clients", "load_litellm", "warm_up"]
@@ -47,6 +49,9 @@ def load_litellm() -> Any:
     litellm.context_window_fallbacks = None
     # A model may well repeat a piece a hundred times; that is its answer.
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize
+    # Its own deprecations are nobody's business here; where warnings are errors they would fail calls.
+    for module in (r"litellm(\.|$)", r"pydantic(\.|$)"):
+        warnings.filterwarnings("ignore", module=module)
     for logger in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     return litellm
@@ -88,7 +93,8 @@ class Clients:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=500)
             inner = httpx.AsyncHTTPTransport(verify=ssl, limits=limits)
         self._transport = RecordingTransport(inner)
-        self._http: Any = httpx.AsyncClient(transport=self._transport, timeout=None, trust_env=False)
+        jar = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # no call knows of another
+        self._http: Any = httpx.AsyncClient(transport=self._transport, timeout=None, trust_env=False, cookies=jar)
         self._made: dict[str, Any] = {}
 
     def client_for(self, model: str, api_version: str | None = None) -> Any:
@@ -107,7 +113,7 @@ class Clients:
         key, base = self._api_key or key, self._api_base or base
         if provider in {"azure", "azure_text"}:
             return self._azure(key, base, api_version)
-        return _both(self._openai(provider, key, base), self._transport)
+        return _both(self._openai(provider, key, base), self._http)
 
     def _azure(self, key: str | None, base: str | None, api_version: str | None) -> Any:
         import litellm
@@ -139,16 +145,18 @@ class Clients:
         from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
 
         await self._http.aclose()
-        await self._transport.aclose()
         with contextlib.suppress(Exception):
             await GLOBAL_LOGGING_WORKER.stop(discard_pending=True)
 
 
-def _both(sdk: Any, transport: Any) -> Any:
+def _both(sdk: Any, http: Any) -> Any:
     """One client that is LiteLLM's own handler, and answers the calls it makes to the OpenAI library, too."""
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
     class Client(AsyncHTTPHandler):  # type: ignore[misc, unused-ignore]
+        def create_client(self, *args: Any, **more: Any) -> Any:
+            return http
+
         async def post(self, *args: Any, **more: Any) -> Any:
             if "cast_to" in more:
                 return await sdk.post(*args, **more)
@@ -157,4 +165,6 @@ def _both(sdk: Any, transport: Any) -> Any:
         def __getattr__(self, name: str) -> Any:
             return getattr(sdk, name)
 
-    return Client(transport=transport, follow_redirects=False)
+    client = Client()
+    client.client = http  # ours to close
+    return client

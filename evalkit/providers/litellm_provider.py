@@ -45,8 +45,9 @@ class LiteLLMProvider:
         self._clients: Clients | None = None
         self._loading = asyncio.Lock()
         self._closed = False
-        self._own_secrets = tuple(sorted(connection_secrets(self._connection), key=len, reverse=True))
-        for secret in (*self._own_secrets, *environment_secrets()):
+        known = connection_secrets(self._connection) | environment_secrets()
+        self._secrets = tuple(sorted(known, key=len, reverse=True))
+        for secret in self._secrets:
             remember_secret(secret)
 
     async def call(self, request: Request) -> Reply | Failure:
@@ -127,13 +128,13 @@ class LiteLLMProvider:
             hear(answer, heard)
 
     def _without_secrets(self, reply: Reply | Failure) -> Reply | Failure:
-        """The answer without this connection's secrets, should the endpoint have sent them back."""
+        """The answer without what is secret here, should the endpoint have sent it back."""
         if isinstance(reply, Failure):
             text, message = self._hidden(reply.text), self._hidden(reply.message) or ""
             return replace(reply, text=text, message=message, served_model=self._hidden(reply.served_model))
         hidden = self._hidden
         if any(hidden(part) != part for part in (reply.text, reply.reasoning, reply.served_model)):
-            notice = "the reply held a credential of this connection, which was hidden"
+            notice = "the reply held a credential of ours, which was hidden"
             reply = replace(
                 reply,
                 text=hidden(reply.text),
@@ -147,7 +148,7 @@ class LiteLLMProvider:
         return reply
 
     def _hidden(self, text: str | None) -> str | None:
-        for secret in self._own_secrets if text else ():
+        for secret in self._secrets if text else ():
             text = (text or "").replace(secret, HIDDEN)
         return text
 

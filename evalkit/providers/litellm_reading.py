@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,9 @@ from evalkit.providers.responses import NO_USAGE, Response, finish_name, read_re
 from evalkit.providers.wire import Exchange
 
 __all__ = ["Heard", "failure_of", "hear", "listen", "plain", "reply_of", "served_by"]
+
+_ADVICE = re.compile(r"[\s.,;:]*(?:To drop|`?litellm\.drop_params|If you want)")
+"""Where LiteLLM's message begins to tell how to drop parameters, which is never done here."""
 
 
 @dataclass(slots=True)
@@ -165,7 +169,8 @@ def failure_of(exchange: Exchange, problem: Exception) -> Failure:
         failure = status_failure(code if isinstance(code, int) and code != 500 else None, str(problem))
         if type(problem).__name__ == "UnsupportedParamsError":
             fix = "Fix: leave the parameter out, or put it under extra_body to send it as it is"
-            return replace(failure, message=f"{visible(str(problem).partition('.To drop')[0], 300)}. {fix}")
+            said = _ADVICE.split(str(problem))[0]
+            return replace(failure, message=f"{visible(said, 300)}. {fix}")
         return failure
     if status is not None and status >= 300:
         return status_failure(status, exchange.json() or str(problem), exchange.headers)
