@@ -37,12 +37,12 @@ class Language:
     def __call__(self, message: str, **values: str | int) -> str:
         """`message` in this language, with `values` put in; English where the catalogue lacks it."""
         found = self.messages.get(message) or message
-        return found % values if values else found.replace("%%", "%")
+        return found % _shown(values) if values else found.replace("%%", "%")
 
     def ngettext(self, one: str, many: str, n: int, **values: str | int) -> str:
         """`one` for n = 1, else `many`, with `%(n)s` the number itself; both forms share one translation."""
         found = self.messages.get(one) or (one if n == 1 else many)
-        return found % ({"n": f"{n:,}"} | values)
+        return found % _shown({"n": n} | values)
 
     def knows(self, message: str) -> bool:
         """Whether the catalogue has this message."""
@@ -53,6 +53,10 @@ class Language:
         if len(parts) < 2 or not self.english:
             return ", ".join(parts)
         return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _shown(values: Mapping[str, str | int]) -> dict[str, str]:
+    return {name: value if isinstance(value, str) else f"{value:,}" for name, value in values.items()}
 
 
 ENGLISH: Final = Language("en", {})

@@ -1,4 +1,4 @@
-"""A report as PDF, printed by a Chromium that is on this machine: the one part of a report that needs a program."""
+"""A report as PDF, printed by a Chromium of this machine: the one part of a report that needs a program."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def chromium() -> Path:
 def write_pdf(page: Path, target: Path, *, browser: Path | None = None) -> None:
     """Print the report `page` (HTML) to `target` as the A4 pages that its own style sheet lays out.
 
-    Raises InputError where there is no Chromium, or where it writes no PDF. The bytes of a PDF depend on the browser
-    and the time; the page and its digest stay what is signed.
+    Raises InputError where there is no Chromium, or where it writes no PDF. The bytes of a PDF depend on the
+    browser and the time; the page and its digest stay what is signed.
     """
     program = browser or chromium()
     if not page.is_file():

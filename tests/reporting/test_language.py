@@ -1,0 +1,113 @@
+"""Catalogues: none lacks a message, none holds one too many, and every translation fits its message."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import signoff_examples as examples
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po
+
+from evalkit.reporting.language import LANGUAGES, Language, language
+from evalkit.reporting.signoff import render_signoff_html, render_signoff_markdown
+
+REPO = Path(__file__).resolve().parents[2]
+PACKAGE = REPO / "evalkit"
+OTHERS = [code for code in LANGUAGES if code != "en"]
+
+
+@pytest.fixture(scope="module")
+def messages() -> dict[str, Any]:
+    """Every message in the source, by its first form, as Babel finds it with the project's own settings."""
+    mappings = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["babel"]["mappings"]
+    found = extract_from_dir(PACKAGE, [(m["pattern"], m["method"]) for m in mappings])
+    return {m[2] if isinstance(m[2], str) else m[2][0]: m[2] for m in found}
+
+
+def catalogue(code: str) -> Catalog:
+    with files("evalkit.reporting").joinpath(f"catalogues/{code}.po").open("rb") as file:
+        return read_po(file, locale=code, abort_invalid=True)
+
+
+def test_babel_sees_every_message_of_the_python_sources(messages: dict[str, Any]) -> None:
+    # A call inside an f-string is one token to Babel before Python 3.12, so it would be lost without a word.
+    called = set()
+    for path in (PACKAGE / "reporting").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if name in {"_", "N_", "ngettext"} and isinstance(node.args[0].value, str):
+                    called.add(node.args[0].value)
+    assert len(called) > 100
+    assert called - set(messages) == set()
+
+
+@pytest.mark.parametrize("code", OTHERS)
+def test_no_message_is_missing_empty_fuzzy_or_left_over(code: str, messages: dict[str, Any]) -> None:
+    known = {}
+    for message in catalogue(code):
+        if message.id:
+            known[message.id if isinstance(message.id, str) else message.id[0]] = message
+    assert set(messages) - set(known) == set()
+    assert set(known) - set(messages) == set()
+    strings = {k: [m.string] if isinstance(m.string, str) else list(m.string) for k, m in known.items()}
+    assert [k for k, shown in strings.items() if not all(shown) or known[k].fuzzy] == []
+
+
+@pytest.mark.parametrize("code", OTHERS)
+def test_a_translation_takes_the_values_of_its_message(code: str) -> None:
+    form = re.compile(r"%\(\w+\)[a-z]|\{[a-z]\}|%%?")
+    for message in catalogue(code):
+        if not message.id:
+            continue
+        assert [str(error) for error in message.check(catalogue(code))] == []
+        ids = [message.id] if isinstance(message.id, str) else list(message.id)
+        shown = [message.string] if isinstance(message.string, str) else list(message.string)
+        for text in shown:
+            # A plural's singular may leave its number out.
+            assert sorted(form.findall(text)) == sorted(form.findall(ids[-1])), ids
+            assert not set(text) & set('<>"\\\n'), f"{text!r} would not stand as it is in a page or a style sheet"
+
+
+@pytest.mark.parametrize("name", ["approve", "reject", "insufficient", "many", "bare"])
+def test_a_korean_document_leaves_no_english_of_its_own(name: str) -> None:
+    document = examples.ALL[name]()
+    html = render_signoff_html(document, "ko")
+    body = re.sub(r"<(style|script|title)[^>]*>.*?</\1>", "", html, flags=re.S)
+    shown = " ".join(re.findall(r">([^<>]+)<", body))
+    data = " ".join(_texts(document))
+    for word in ("Limit", "Estimate", "Bound", "Pass", "Open", "Fail", "Verdict", "Gates", "Signature", "points"):
+        if word not in data:
+            assert not re.search(rf"\b{word}\b", shown), word
+    markdown = render_signoff_markdown(document, "ko")
+    assert "게이트" in markdown
+    assert not re.search(r"\b(Gates|Verdict|Next step|Not certified)\b", markdown)
+
+
+def _texts(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        return [text for value in node.values() for text in _texts(value)]
+    if isinstance(node, list):
+        return [text for value in node for text in _texts(value)]
+    return [node] if isinstance(node, str) else []
+
+
+def test_an_unknown_message_stays_english_and_an_unknown_language_is_refused() -> None:
+    assert language("ko")("nobody translated %(this)s", this="that") == "nobody translated that"
+    assert Language("xx", {})("100 %% of it") == "100 % of it"
+    with pytest.raises(ValueError, match="must be one of en, ko"):
+        language("de")
+
+
+def test_one_and_many() -> None:
+    _ = language("en")
+    assert _.ngettext("The one gate passes", "All %(n)s gates pass", 1) == "The one gate passes"
+    assert _.ngettext("The one gate passes", "All %(n)s gates pass", 1200) == "All 1,200 gates pass"
+    assert language("ko").ngettext("%(n)s run", "%(n)s runs", 2) == "실행 2건"
