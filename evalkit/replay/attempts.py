@@ -85,14 +85,14 @@ class Caller:
 
         `earlier` is the number of attempts that former runs made.
         """
-        if earlier and self._ledger.abandoned(job.key):
+        if earlier and job.paid and self._ledger.abandoned(job.key):
             self._tally.possibly_paid_twice += 1
         self._tally.calls += 1
         waited, tries = 0.0, 0
         while True:
             tries += 1
             outcome = await self._attempt(job, earlier + tries, waited)
-            if not isinstance(outcome, Failure):
+            if not isinstance(outcome, Failure) or not job.paid:  # a recording says the same again
                 return outcome
             wait = self._retry.wait_s(outcome, tries, job.key)
             if wait is None or job.cell.candidate in job.lane.stopped:
@@ -198,8 +198,9 @@ class Caller:
             return False
         return True
 
-    async def _call(self, job: Job, number: int, charge: _Charge) -> tuple[Reply | Failure, float]:
-        """What the provider gave, and how long it took (as the provider says, where it does)."""
+    async def _call(self, job: Job, number: int, charge: _Charge) -> tuple[Reply | Failure, float | None]:
+        """What the provider gave, and how long it took: as the provider says, where it does. How long a recorded
+        call took, nobody but the recording knows."""
         limit = self._settings.request_timeout_s
         self._tally.in_flight += 1
         began = time.monotonic()
@@ -222,7 +223,9 @@ class Caller:
         took = time.monotonic() - began
         if isinstance(result, Failure):
             result = replace(result, message=visible(redact(result.message), 1000))
-        return result, took if result.request_s is None else result.request_s
+        if result.request_s is not None:
+            return result, result.request_s
+        return result, took if job.paid else None
 
     def _count(self, job: Job, result: Reply | Failure, cost: Cost, charge: _Charge) -> None:
         tally = self._tally

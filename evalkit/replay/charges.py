@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 
 from evalkit.errors import Fault, InputError, visible
 from evalkit.providers.call import Failure, Reply
-from evalkit.replay.ledger import Attempt, Ledger
+from evalkit.replay.ledger import Ledger
 from evalkit.replay.plan import Cell, Plan
 from evalkit.replay.pricing import Pricing
 from evalkit.replay.records import request_from
@@ -34,12 +34,9 @@ def charged_so_far(ledger: Ledger, pricing: Pricing) -> Charged:
     total, unbounded = Decimal(0), 0
     with localcontext() as context:
         context.prec = _DIGITS
-        for attempt in ledger.every_attempt():
-            if not attempt.paid:
-                continue
-            usd = attempt.charged_usd
+        for usd, key, number in ledger.charges():
             if usd is None:
-                usd = _priced_now(ledger, attempt, pricing)
+                usd = _priced_now(ledger, key, number, pricing)
             if usd is None:
                 unbounded += 1
             else:
@@ -47,9 +44,10 @@ def charged_so_far(ledger: Ledger, pricing: Pricing) -> Charged:
     return Charged(total, unbounded)
 
 
-def _priced_now(ledger: Ledger, attempt: Attempt, pricing: Pricing) -> Decimal | None:
-    record = ledger.request(attempt.key)
-    if record is None:
+def _priced_now(ledger: Ledger, key: str, number: int, pricing: Pricing) -> Decimal | None:
+    record = ledger.request(key)
+    attempt = next((attempt for attempt in ledger.attempts(key) if attempt.number == number), None)
+    if record is None or attempt is None:
         return None
     request = request_from(record)
     if isinstance(attempt.result, Reply | Failure):

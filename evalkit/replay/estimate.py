@@ -13,7 +13,7 @@ from evalkit.providers.call import Failure, Reply, Request
 from evalkit.providers.key import request_key
 from evalkit.replay.ledger import Attempt, Ledger
 from evalkit.replay.plan import Cell, Plan, endpoint_of, next_step
-from evalkit.replay.pricing import BYTES_A_TOKEN, Pricing, prompt_bytes
+from evalkit.replay.pricing import BYTES_A_TOKEN, Bound, Pricing, prompt_bytes
 from evalkit.replay.retry import FINAL_KINDS
 from evalkit.replay.settings import RunSettings
 
@@ -128,9 +128,8 @@ class _Tally:
             key = request_key(request)
             known = None if self.ledger is None else self.ledger.latest(key)
             if known is None or not self._settled(known):
-                if key not in self.seen:
-                    self.seen.add(key)
-                    self._ask(cell, step, request)
+                self._ask(cell, step, request, shared=key in self.seen)
+                self.seen.add(key)
                 return
             self.in_ledger += 1
             if known.state == "reply" and known.duration_s is not None:
@@ -147,26 +146,27 @@ class _Tally:
         final = isinstance(known.result, Failure) and known.result.kind in FINAL_KINDS
         return final and not self.settings.retry_failed
 
-    def _ask(self, cell: Cell, step: int, request: Request) -> None:
-        """`request` and the steps behind it."""
+    def _ask(self, cell: Cell, step: int, request: Request, shared: bool) -> None:
+        """`request`, unless it is `shared` with a cell before, and the steps behind it."""
         before = 0
         for place in range(step, len(cell.follow_ups) + 1):
-            bound, low = self.pricing.most(request, before), self.pricing.least(request)
-            self.calls += 1
-            self.low += prompt_bytes(request) // BYTES_A_TOKEN
-            self.high = (
-                None if self.high is None or bound.prompt_tokens is None else self.high + bound.prompt_tokens
-            )
-            self.output = (
-                None if self.output is None or bound.output_tokens is None else self.output + bound.output_tokens
-            )
-            self.usd_high = None if self.usd_high is None or bound.usd is None else self.usd_high + bound.usd
-            self.usd_low = None if self.usd_low is None or low is None else self.usd_low + low
-            self.reason = self.reason or bound.reason
+            bound = self.pricing.most(request, before)
+            if place > step or not shared:
+                self._count(request, bound)
             before += bound.output_tokens or 0
             following = next_step(cell, place, request, Reply("?"))
             if following is not None:
                 request = following
+
+    def _count(self, request: Request, bound: Bound) -> None:
+        """One call."""
+        self.calls += 1
+        self.low += prompt_bytes(request) // BYTES_A_TOKEN
+        self.high = _plus(self.high, bound.prompt_tokens)
+        self.output = _plus(self.output, bound.output_tokens)
+        self.usd_high = _sum((self.usd_high, bound.usd))
+        self.usd_low = _sum((self.usd_low, self.pricing.least(request)))
+        self.reason = self.reason or bound.reason
 
     def done(self, name: str, endpoint: str) -> CandidateEstimate:
         """The sums as a value."""
@@ -200,6 +200,10 @@ def _seconds(candidates: Iterable[CandidateEstimate], settings: RunSettings) -> 
         if all(one.call_s is not None for one in together if one.calls):
             least.append(sum(one.calls * (one.call_s or 0.0) for one in together) / settings.concurrency)
     return max(least) if least else None
+
+
+def _plus(total: int | None, more: int | None) -> int | None:
+    return None if total is None or more is None else total + more
 
 
 def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:

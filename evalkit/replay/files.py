@@ -65,11 +65,16 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         return connection
     address = path.absolute().as_uri() + "?mode=ro"
-    beside = path.with_name(path.name + "-wal")
-    if not os.access(path.parent, os.W_OK) and not beside.exists():
+    connection = sqlite3.connect(address, uri=True, timeout=_PATIENCE_S, isolation_level=None)
+    try:
+        connection.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.OperationalError:
         # A folder that cannot be written has no room for the index of a log; without a log none is needed.
-        address += "&immutable=1"
-    return sqlite3.connect(address, uri=True, timeout=_PATIENCE_S, isolation_level=None)
+        if path.with_name(path.name + "-wal").exists():
+            raise
+        connection.close()
+        connection = sqlite3.connect(address + "&immutable=1", uri=True, isolation_level=None)
+    return connection
 
 
 def damaged(path: Path, error: sqlite3.Error) -> InputError:

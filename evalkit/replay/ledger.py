@@ -88,9 +88,7 @@ class Attempt:
     @property
     def charged_usd(self) -> Decimal | None:
         """What it counts for under a spend cap: its cost, else what was reserved for it; None without a bound."""
-        if self.cost_usd is not None:
-            return self.cost_usd
-        return Decimal(0) if self.billed is Billed.NO else self.reserved_usd
+        return _charged(self.billed, self.cost_usd, self.reserved_usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +197,12 @@ class Ledger:
         """All attempts in the order in which they began."""
         return map(_attempt, self._rows(f"SELECT {_COLUMNS} FROM attempts ORDER BY rowid"))
 
+    def charges(self) -> Iterator[tuple[Decimal | None, str, int]]:
+        """What each paid attempt counts for under a cap (`Attempt.charged_usd`), with its key and number."""
+        sql = "SELECT billed, cost_usd, reserved_usd, key, number FROM attempts WHERE paid = 1 ORDER BY rowid"
+        for billed, cost, reserved, key, number in self._rows(sql):
+            yield _charged(billed, _decimal(cost), _decimal(reserved)), key, number
+
     def steps(self) -> Iterator[Step]:
         """All steps of all cells that were begun, by candidate, item, sample and step."""
         sql = (
@@ -299,7 +303,7 @@ class Ledger:
         return self._write(statements)
 
     def finish(
-        self, key: str, number: int, result: Reply | Failure, cost: Cost, *, duration_s: float
+        self, key: str, number: int, result: Reply | Failure, cost: Cost, *, duration_s: float | None
     ) -> Awaitable[None]:
         """Note what came of an attempt. When this is done, it is on disk, and only then may it be counted."""
         if isinstance(result, Reply):
@@ -377,6 +381,12 @@ class Ledger:
             yield from self._reader.execute(sql, values)
         except sqlite3.DatabaseError as error:
             raise files.damaged(self.path, error) from None
+
+
+def _charged(billed: str | None, cost_usd: Decimal | None, reserved_usd: Decimal | None) -> Decimal | None:
+    if cost_usd is not None:
+        return cost_usd
+    return Decimal(0) if billed == Billed.NO else reserved_usd
 
 
 def _step(cell: Cell, step: int, key: str) -> Statement:

@@ -97,9 +97,14 @@ class _Run:
         self.progress.start(self.tally)
         if self.ledger.abandoned_at_open:
             self.progress.notice(_abandoned(self.ledger.abandoned_at_open))
+            self.ledger.abandoned_at_open = 0  # said once
         try:
             with self.signals():
                 await self.work(lanes)
+            if self.ended is not None:
+                self.progress.notice(
+                    f"ended: {self.ended}. Nothing is lost: run the same command again to resume."
+                )
             self.ended = self.ended or "done"
         finally:
             self.progress.close(self.tally)
@@ -317,4 +322,4 @@ class _Run:
 
 def _abandoned(count: int) -> str:
     calls = "1 call was" if count == 1 else f"{count:,} calls were"
-    return f"{calls} in flight when an earlier run was killed: sent once more, and possibly paid twice"
+    return f"{calls} in flight when an earlier run was killed: sent once more, each is possibly paid twice"

@@ -89,6 +89,7 @@ def test_a_signal_keeps_what_arrived_and_ends_soon(
     assert took < 2
     assert (summary["ended"], summary["exit_code"], summary["replied"]) == ("interrupted", 4, 2)
     assert "Traceback" not in said
+    assert "run the same command again to resume" in said
     assert replied(tmp_path, found) == ["q1", "q3"]
     with Ledger.read(tmp_path / "ledger.sqlite") as ledger:
         states = sorted(attempt.state for attempt in ledger.every_attempt())
