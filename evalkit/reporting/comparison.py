@@ -1,4 +1,4 @@
-"""A comparison of two runs for people: a table on the terminal, Markdown for a merge request. Text of data is inert."""
+"""A comparison of two runs for people: tables on the terminal, and Markdown for a merge request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render_comparison_markdown", "render_comparison_terminal"]
 
-MOST_SHOWN = 20
+MOST_SHOWN = 10
 _STATE_WORDS = {"pass": "pass", "open": "open", "fail": "fail"}
 _WAYS = {"under_routed": "under-routed", "not_passed": "reply fails"}
 

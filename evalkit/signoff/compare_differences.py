@@ -29,7 +29,7 @@ def difference_rows(
     every = np.arange(len(pairs.both))
     out = [_share("pass_rate", "Passed", pairs, every, lambda item: item.passed, confidence, higher_is=True)]
     if router:
-        out.append(_share("escalation", "Escalated", pairs, every, _escalated, confidence))
+        out.append(_share("escalation", "Escalated", pairs, every, _escalated, confidence, higher_is=None))
     if costs is None:
         out.append(_usd("cost_per_request", "Cost per request", pairs, lambda item: item.cost_usd, confidence))
     else:
@@ -62,7 +62,7 @@ def _share(
     value: Callable[[RunItem], float | None],
     confidence: float,
     *,
-    higher_is: bool = False,
+    higher_is: bool | None = False,
     weighted: bool = True,
 ) -> dict[str, Any]:
     """A difference of two shares. Its interval is the t interval of the paired differences, and never narrower
@@ -125,11 +125,13 @@ def _row(figure: str, label: str, unit: str, base: float, candidate: float, n: i
     return {"figure": figure, "label": label, "unit": unit, "base": base, "candidate": candidate, "n": n}
 
 
-def _ends(mean: float | None, lower: float | None, upper: float | None, higher_is_better: bool) -> dict[str, Any]:
-    """The difference with its interval, and which run it favours: neither, unless the interval leaves 0 out."""
+def _ends(mean: float | None, lower: float | None, upper: float | None, higher_is: bool | None) -> dict[str, Any]:
+    """The difference with its interval, and which run it favours: neither, unless the interval leaves 0 out and
+    more or less of the figure is good in itself."""
     better = None
-    if lower is not None and upper is not None and (lower > 0 or upper < 0):
-        better = "candidate" if (lower > 0) == higher_is_better else "base"
+    apart = lower is not None and upper is not None and (lower > 0 or upper < 0)
+    if lower is not None and apart and higher_is is not None:
+        better = "candidate" if (lower > 0) == higher_is else "base"
     reason = None if lower is not None else "fewer than two independent items, or their groups are not known"
     return {
         "difference": None if mean is None else clean(mean),
