@@ -16,7 +16,7 @@ from evalkit.study.reasoning_models import ReasoningStudy
 
 __all__ = ["study_fingerprint"]
 
-_NOT_CONTENT = {"path", "base", "fingerprint", "notices", "calls"}
+_NOT_CONTENT = {"path", "base", "fingerprint", "notices", "calls", "policy"}
 # What a study said before it could say this hashes as it did.
 _WHERE_GIVEN = {"instructions"}
 
@@ -30,6 +30,8 @@ def study_fingerprint(study: RoutingStudy | ReasoningStudy) -> str:
     content = {item.name: getattr(study, item.name) for item in fields(study) if item.name not in _NOT_CONTENT}
     content["prices"] = _relative(study.prices, study.base)
     content["rubric"] = _relative(study.rubric, study.base)
+    if study.policy is not None:
+        content["policy"] = _relative(study.policy, study.base)
     if study.calls != Calls():
         calls = {
             item.name: getattr(study.calls, item.name) for item in fields(study.calls) if item.name != "options"

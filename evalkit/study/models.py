@@ -143,6 +143,7 @@ class RoutingStudy:
     outcomes: Source | None = None
     prices: Path | None = None
     rubric: Path | None = None
+    policy: Path | None = None
     missing_outcomes: MissingOutcomes = "error"
     pass_at: float = 1.0
     contract_failure_cost: float = 0.0

@@ -15,6 +15,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "tiers",
         "prices",
         "rubric",
+        "policy",
         "missing_outcomes",
         "pass_at",
         "router",

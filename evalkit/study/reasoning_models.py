@@ -118,6 +118,7 @@ class ReasoningStudy:
     outcomes: Source | None = None
     prices: Path | None = None
     rubric: Path | None = None
+    policy: Path | None = None
     missing_outcomes: MissingOutcomes = "error"
     pass_at: float = 1.0
     limits: ArmLimits = field(default_factory=ArmLimits)

@@ -15,6 +15,7 @@ REASONING_SECTIONS: dict[str, tuple[str, ...]] = {
         "arms",
         "prices",
         "rubric",
+        "policy",
         "missing_outcomes",
         "pass_at",
         "risk",

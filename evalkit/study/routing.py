@@ -85,6 +85,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
     description = top.text("description")
     prices = read_prices(top, base)
     rubric = read_file(top, "rubric", base)
+    policy = read_file(top, "policy", base)
     calls = read_calls(top, base)
     check_risk(top, risk)
     if router is not None:
@@ -105,6 +106,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
         outcomes=outcomes,
         prices=prices,
         rubric=rubric,
+        policy=policy,
         missing_outcomes=cast(MissingOutcomes, missing_outcomes or "error"),
         pass_at=1.0 if pass_at is None else pass_at,
         contract_failure_cost=contract_failure_cost or 0.0,
