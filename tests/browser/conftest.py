@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reporting"))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "reporting")]
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from opening import AXE_TAGS, opened
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 
@@ -24,7 +23,6 @@ NAMES = [
     "nothing_measured",
     "hostile",
 ]
-AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 @pytest.fixture(scope="module")
@@ -40,28 +38,6 @@ def ladders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         path.write_text(render_ladder_html(result(name)), encoding="utf-8")
         addresses[name] = path.as_uri()
     return addresses
-
-
-@contextmanager
-def opened(
-    browser: Browser, address: str, *, width: int = 1440, **options: Any
-) -> Iterator[tuple[Page, list[str]]]:
-    """The page, and everything it asked for or complained about."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-    page = context.new_page()
-    seen: list[str] = []
-    page.on("console", lambda m: seen.append(f"console {m.type}: {m.text}"))
-    page.on("pageerror", lambda e: seen.append(f"error: {e}"))
-    page.on("dialog", lambda d: (seen.append(f"dialog: {d.message}"), d.dismiss()))
-    page.on("request", lambda r: None if r.url.partition("#")[0] == address else seen.append(f"request: {r.url}"))
-    page.add_init_script(
-        "addEventListener('securitypolicyviolation', e => console.error('policy ' + e.violatedDirective))"
-    )
-    page.goto(address)
-    try:
-        yield page, seen
-    finally:
-        context.close()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from opening import AXE_TAGS, opened
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 
@@ -29,28 +28,6 @@ MOVE = (
     "i => { const s = document.querySelector('#slider');"
     " if (s) { s.value = i; s.dispatchEvent(new Event('input')); } }"
 )
-
-
-@contextmanager
-def opened(
-    browser: Browser, address: str, *, width: int = 1440, **options: Any
-) -> Iterator[tuple[Page, list[str]]]:
-    """The page, and everything it asked for or complained about."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-    page = context.new_page()
-    seen: list[str] = []
-    page.on("console", lambda m: seen.append(f"console {m.type}: {m.text}"))
-    page.on("pageerror", lambda e: seen.append(f"error: {e}"))
-    page.on("dialog", lambda d: (seen.append(f"dialog: {d.message}"), d.dismiss()))
-    page.on("request", lambda r: None if r.url.partition("#")[0] == address else seen.append(f"request: {r.url}"))
-    page.add_init_script(
-        "addEventListener('securitypolicyviolation', e => console.error('policy ' + e.violatedDirective))"
-    )
-    page.goto(address)
-    try:
-        yield page, seen
-    finally:
-        context.close()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -182,9 +159,6 @@ def test_wide_tables_scroll_in_their_own_box_by_keyboard(chromium: Browser, repo
             "bs => bs.filter(b => b.scrollWidth <= b.clientWidth + 1 && b.tabIndex === 0).length"
         )
         assert fits == 0
-
-
-AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 SCREENS = [
