@@ -1,0 +1,212 @@
+"""Numbers that belong to a person: telephones, payment cards, national ids and bank accounts.
+
+A number with a check digit is one only where the digit is right, so that order numbers and measurements stay.
+Where it has none, its usual separators or the word in front of it tell it apart.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["REGIONS", "account_spans", "card_spans", "national_id_spans", "phone_spans"]
+
+Span = tuple[int, int]
+
+REGIONS = ("KR", "US", "GB")
+"""Countries whose numbers are known without a country code."""
+
+_D = r"(?<![0-9A-Za-z])"  # no digit or letter in front: not the middle of a longer code
+_E = r"(?![0-9A-Za-z])"
+
+# -- telephones -----------------------------------------------------------------------------------------------
+_MAYBE_PHONE = re.compile(r"\d(?:[\s().–‑/-]{0,3}\d){6,}")
+_KR_MOBILE = re.compile(
+    r"(?<![\d.])(?:\+?82[\s.-]{0,2}\(?0?\)?|\(?0)1[016789]\)?[\s.-]{0,2}\d{3,4}[\s.-]{0,2}\d{4}(?![\d])"
+)
+_PHONE_WORD = re.compile(
+    r"(?i)(?:phone|tel|call|mobile|cell|fax|text|sms|whatsapp|dial|reach|contact|number is|ring"
+    r"|전화|연락|휴대폰|핸드폰|"
+    r"번호|폰|문자|팩스|모바일)[^\d\n+(]{0,24}$"
+)
+# What a number without a country code begins with; the library also takes numbers without their area code.
+_WITH_AREA = {
+    "KR": re.compile(r"\(?0|1[5-8]\d\d"),
+    "US": re.compile(r"(?:1[\s.-])?\(?[2-9]\d\d"),
+    "GB": re.compile(r"\(?0"),
+}
+
+
+def phone_spans(text: str, regions: Sequence[str] = REGIONS) -> Iterator[Span]:
+    """Telephone numbers: with a country code any that is possible, without one those valid in `regions`.
+
+    A run of digits without any separator is one only behind a word such as "call", except Korean mobiles.
+    """
+    if not _MAYBE_PHONE.search(text):
+        return
+    from phonenumbers import Leniency, PhoneNumberMatcher
+
+    for match in _KR_MOBILE.finditer(text):
+        yield match.span()
+    for found in PhoneNumberMatcher(text, None, leniency=Leniency.POSSIBLE):
+        yield found.start, found.end
+    for region in regions:
+        for found in PhoneNumberMatcher(text, region, leniency=Leniency.VALID):
+            bare = found.raw_string.isdigit()
+            begins = _WITH_AREA.get(region)
+            if begins is not None and not begins.match(found.raw_string):
+                continue
+            if bare and not _PHONE_WORD.search(text[max(0, found.start - 40) : found.start]):
+                continue
+            if text[: found.start].endswith((".", "#")) or _is_date(found.raw_string):
+                continue
+            yield found.start, found.end
+
+
+def _is_date(text: str) -> bool:
+    return bool(re.fullmatch(r"(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./][0-3]?\d(?:\s+\d{1,4})?", text))
+
+
+# -- payment cards --------------------------------------------------------------------------------------------
+_CARD = re.compile(r"(?<![\w.])(?<!\d[-])\d(?:[ -]?\d){12,18}(?![\d])(?!-\d)")
+_CARD_BRANDS = re.compile(
+    r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}"
+    r"|3(?:0[0-5]|[689]\d)\d{11,16}|6(?:011|4[4-9]\d|5\d\d|2\d\d|[03]\d\d|[678]\d\d)\d{8,15}|35(?:2[89]|[3-8]\d)\d{12}"
+    r"|9\d{15}"
+)
+
+
+def card_spans(text: str) -> Iterator[Span]:
+    """Numbers of payment cards: a range that card brands use, and the right check digit (Luhn)."""
+    from stdnum import luhn
+
+    for match in _CARD.finditer(text):
+        digits = re.sub(r"\D", "", match[0])
+        groups = re.split(r"[ -]", match[0])
+        regular = len(groups) == 1 or all(3 <= len(g) <= 6 for g in groups[:-1])
+        if regular and _CARD_BRANDS.fullmatch(digits) and len(set(digits)) > 1 and luhn.is_valid(digits):
+            yield match.span()
+
+
+# -- national ids ---------------------------------------------------------------------------------------------
+_RRN = re.compile(r"(?<![\d-])\d{6}\s?[-–]?\s?[0-9]\d{6}(?![\d-])")
+_RRN_MASKED = re.compile(r"(?<![\d-])\d{6}\s?[-–]\s?[1-8](?:\*{6}|[Xx]{6})")
+_RRN_WORD = re.compile(r"(?i)(?:주민|외국인)\s?등록\s?번호[^\d\n]{0,12}$|\brrn\b[^\d\n]{0,12}$")
+_NO_CHECK_SINCE = datetime.date(2020, 10, 1)
+
+
+def _korean(text: str) -> Iterator[Span]:
+    from stdnum.exceptions import ValidationError
+    from stdnum.kr import rrn
+
+    for match in _RRN_MASKED.finditer(text):
+        yield match.span()
+    for match in _RRN.finditer(text):
+        digits = re.sub(r"\D", "", match[0])
+        try:
+            born = rrn.get_birth_date(digits)
+        except ValidationError:
+            continue
+        if _RRN_WORD.search(text[max(0, match.start() - 24) : match.start()]):
+            yield match.span()
+        elif born > datetime.date.max or digits[6] in "90":
+            continue
+        elif rrn.is_valid(digits) or (digits[6] in "5678" and _foreigner(digits)):
+            yield match.span()
+        elif born >= _NO_CHECK_SINCE and born.year <= 2035 and len(match[0]) > 13:
+            yield match.span()  # given out since October 2020: no check digit any more
+
+
+def _foreigner(digits: str) -> bool:
+    """The check digit of a number given to a foreigner: that of a citizen, plus 2."""
+    from stdnum.kr import rrn
+
+    return digits[-1] == str((int(rrn.calc_check_digit(digits[:-1])) + 2) % 10)
+
+
+_NI = (  # United Kingdom, national insurance: no check digit, but pairs of letters that are not given out
+    r"(?i)(?<![a-z0-9])(?!bg|gb|nk|kn|tn|nt|zz)[abceghj-prstw-z][abceghj-nprstw-z] ?\d{2} ?\d{2} ?\d{2} ?[a-d]"
+    r"(?![a-z0-9])"
+)
+
+
+def _validators() -> list[tuple[re.Pattern[str], re.Pattern[str] | None, Callable[[str], bool]]]:
+    """(shape, word that must stand in front or None, check)."""
+    from stdnum.br import cpf
+    from stdnum.ca import sin
+    from stdnum.cn import ric
+    from stdnum.es import dni, nie
+    from stdnum.fr import nir
+    from stdnum.in_ import aadhaar
+    from stdnum.it import codicefiscale
+    from stdnum.us import ssn
+
+    def word(words: str) -> re.Pattern[str]:
+        return re.compile(rf"(?i)(?:{words})[^\d\n]{{0,24}}$")
+
+    def always(_: str) -> bool:
+        return True
+
+    c = re.compile
+    return [
+        (c(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])"), None, ssn.is_valid),
+        (c(rf"{_D}\d{{3}} ?\d{{2}} ?\d{{4}}{_E}"), word(r"\bssn\b|social security"), _ssn_digits),
+        (c(_NI), None, always),
+        (c(rf"{_D}\d{{8}}-?[A-Z]{_E}"), None, dni.is_valid),
+        (c(rf"{_D}[XYZ]-?\d{{7}}-?[A-Z]{_E}"), None, nie.is_valid),
+        (c(rf"{_D}[12] ?\d{{2}} ?\d{{2}} ?\d[\dAB] ?\d{{3}} ?\d{{3}} ?\d{{2}}{_E}"), None, nir.is_valid),
+        (c(rf"{_D}[A-Z]{{6}}\d{{2}}[A-EHLMPR-T]\d{{2}}[A-Z]\d{{3}}[A-Z]{_E}"), None, codicefiscale.is_valid),
+        (c(rf"{_D}\d{{3}}\.\d{{3}}\.\d{{3}}-\d{{2}}{_E}"), None, cpf.is_valid),
+        (c(rf"{_D}\d{{4}} \d{{4}} \d{{4}}(?! ?\d){_E}"), None, aadhaar.is_valid),
+        (c(rf"{_D}\d{{3}}[ -]\d{{3}}[ -]\d{{3}}{_E}"), word(r"\bsin\b|social insurance"), sin.is_valid),
+        (c(rf"{_D}\d{{17}}[\dX]{_E}"), None, ric.is_valid),
+        (c(r"(?<![\d-])\d{2}-\d{2}-\d{6}-\d{2}(?![\d-])"), None, always),  # Korea, driving licence
+        (c(rf"{_D}[A-Z]\d{{8}}{_E}|{_D}[A-Z]\d{{3}}[A-Z]\d{{4}}{_E}|{_D}\d{{9}}{_E}"),
+         word(r"passport|여권"), always),
+    ]  # fmt: skip
+
+
+def _ssn_digits(text: str) -> bool:
+    from stdnum.us import ssn
+
+    return bool(ssn.is_valid(text.replace(" ", "")))
+
+
+_TABLE: list[tuple[re.Pattern[str], re.Pattern[str] | None, Callable[[str], bool]]] = []
+
+
+def national_id_spans(text: str) -> Iterator[Span]:
+    """National ids, passports and driving licences; with their check digits where they have them.
+
+    Korea (residents, foreigners, driving licence, passport), United States, United Kingdom, Spain, France, Italy,
+    Brazil, India, Canada, China.
+    """
+    if not _TABLE:
+        _TABLE.extend(_validators())
+    yield from _korean(text)
+    for shape, word, check in _TABLE:
+        for match in shape.finditer(text):
+            if word is not None and not word.search(text[max(0, match.start() - 48) : match.start()]):
+                continue
+            if check(match[0]):
+                yield match.span()
+
+
+# -- bank accounts --------------------------------------------------------------------------------------------
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
+_ACCOUNT = re.compile(
+    r"(?i)(?:계좌(?:\s?번호)?|은행|입금|account (?:number|no\.?|#)|acct\.?(?: no\.?)?|routing number)[^\d\n]{0,24}"
+    r"(?P<value>\d(?:[ -]?\d){7,15})(?!\d)"
+)
+
+
+def account_spans(text: str) -> Iterator[Span]:
+    """Bank accounts: an IBAN with the right check digits, or a number behind the word for one."""
+    from stdnum import iban
+
+    for match in _IBAN.finditer(text):
+        if iban.is_valid(match[0], check_country=False):
+            yield match.span()
+    for match in _ACCOUNT.finditer(text):
+        yield match.span("value")
