@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -106,8 +107,8 @@ def _manifest_faults(folder: Path, manifest: Any) -> list[tuple[str, str]]:
             found.append((name, "is a link that leads out of the folder"))
         elif path.stat().st_size != row.get("bytes", path.stat().st_size) or file_sha256(path) != hashed:
             found.append((name, f"is not as {MANIFEST} says: its bytes were changed"))
-    if SIGNOFF not in seen:
-        found.append((MANIFEST, f"does not name {SIGNOFF}"))
+    if not seen:
+        raise BrokenFileError("names no file")
     return found
 
 
@@ -121,7 +122,9 @@ def _inside(name: object) -> bool:
 
 def _bytes(path: Path) -> bytes:
     try:
-        if path.stat().st_size > MOST_BYTES:
+        if not stat.S_ISREG((found := path.stat()).st_mode):
+            raise BrokenFileError("is no file")
+        if found.st_size > MOST_BYTES:
             raise BrokenFileError(f"is larger than {MOST_BYTES // 2**20} MB")
         return path.read_bytes()
     except FileNotFoundError:

@@ -90,6 +90,8 @@ def read_run(folder: Path) -> Run:
 
 def _result(path: Path) -> dict[str, Any]:
     try:
+        if path.exists() and not path.is_file():
+            raise _broken(path, "is no file")
         if path.stat().st_size > _MOST_RESULT:
             raise _broken(path, f"is larger than {_MOST_RESULT // 2**20} MB")
         value = strict_json(path.read_bytes())
@@ -113,6 +115,8 @@ def _result(path: Path) -> dict[str, Any]:
 
 def _rows(path: Path) -> Iterator[tuple[int, Any]]:
     """(line, row) of a file of gzipped JSON lines."""
+    if path.exists() and not path.is_file():
+        raise _broken(path, "is no file")
     try:
         with gzip.open(path, "rb") as file:
             number = 0

@@ -130,6 +130,8 @@ def _check(
     now: datetime,
 ) -> SignatureFinding:
     try:
+        if not path.is_file():
+            raise BrokenFileError("is no file")
         if path.stat().st_size > MOST_BYTES:
             raise BrokenFileError(f"is larger than {MOST_BYTES:,} bytes")
         envelope = parse_envelope(path.read_bytes())

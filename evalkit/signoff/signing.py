@@ -72,15 +72,17 @@ def sign_folder(folder: Path, signer: Signer, choice: Choice, *, signed_at: str,
     InputError, and nothing signed, where a file is not as its hash says, the approval is past its date, the choice
     cannot be stated, or it differs from the computed verdict without a reason.
     """
+    subject = _subject(folder)
     faults = [
         Fault(what, "make the document anew, or bring back the file", file=str(folder / name))
         for name, what in folder_faults(folder)
     ]
     if faults:
         raise InputError(faults)
-    # Hashed before it is read: what is signed is what was checked.
-    subject = tuple((name, file_sha256(folder / name)) for name in (SIGNOFF, MANIFEST))
     document = read_signoff(folder)
+    if _subject(folder) != subject:
+        what = "was changed while it was being signed"
+        raise InputError(Fault(what, "look at it again, then sign", file=str(folder / SIGNOFF)))
     statement = _statement(folder, document, choice, subject, signed_at)
     if is_over(statement.expires, now):
         what = f"the sign-off expired on {statement.expires}"
@@ -88,6 +90,16 @@ def sign_folder(folder: Path, signer: Signer, choice: Choice, *, signed_at: str,
     payload = statement_bytes(statement)
     signed = signer.sign(pae(IN_TOTO, payload))
     return _write_next(folder, dump_envelope(Envelope(IN_TOTO, payload, signed.keyid, signed.signature)))
+
+
+def _subject(folder: Path) -> tuple[tuple[str, str], ...]:
+    """What is signed: the two files that stand for the folder, by their hashes."""
+    try:
+        return tuple((name, file_sha256(folder / name)) for name in (SIGNOFF, MANIFEST))
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or type(error).__name__}"
+        fix = "name the folder that sign-off wrote"
+        raise InputError(Fault(what, fix, file=str(error.filename or folder))) from None
 
 
 def _statement(
