@@ -49,6 +49,13 @@ def gate(name: str, label: str, status: str = "certified", **more: Any) -> Docum
     return made | more
 
 
+def fact(name: str, label: str, status: str = "certified", **more: Any) -> Document:
+    """A gate that holds or not, without chance."""
+    still = {"limit": None, "observed": None, "bound": None, "n": None, "n_is": "", "unit": "", "confidence": None}
+    reasons = {"bound_reason": "does not apply", "observed_reason": "does not apply"}
+    return gate(name, label, status, basis="fact", **(still | reasons | more))
+
+
 def approve() -> Document:
     """Eight gates pass, one of them on its estimate."""
     return {
@@ -62,7 +69,7 @@ def approve() -> Document:
                 {
                     "code": "gates_hold",
                     "gate": None,
-                    "text": "All 9 gates hold: 7 certified, 2 on the estimate",
+                    "text": "All 10 gates hold: 8 certified, 2 on the estimate",
                 }
             ],
             "next_step": {
@@ -117,12 +124,11 @@ def approve() -> Document:
             gate("cost_per_request", "Cost per request", "estimate", unit="usd", limit=0.0046, observed=0.00388,
                  bound=None, n=6000, n_is="requests", basis="estimate", kind="cited", confidence=None,
                  message="Cost per request: $0.00388 on average (limit $0.0046); judged on the estimate"),
-            gate("baseline", "Pass rate against production", unit="points", limit_is="min", limit=-1.0,
+            gate("non_inferiority", "Pass rate against today's policy", unit="points", limit_is="min", limit=-1.0,
                  observed=-0.48, bound=-0.93, n=6000, n_is="items", run="routing-1"),
-            gate("policy_before_run", "Policy fixed before the run", unit="items", limit=None, observed=None,
-                 bound=None, n=None, n_is="", run=None, confidence=None),
-            gate("price_age", "Age of the prices", unit="days", limit=60, observed=20, bound=20, n=None, n_is="",
-                 run=None, kind="cited", confidence=None),
+            fact("policy_before_run", "Policy fixed before the run"),
+            fact("evidence", "Evidence can be recomputed"),
+            fact("price_age", "Age of the prices", unit="days", limit=60, observed=20, kind="cited"),
         ],
         "stop_rules": [
             {"name": "quality_overlaps", "run": "routing-1", "triggered": False, "applies": True,
@@ -267,8 +273,14 @@ def many() -> Document:
             ("p95_task", "p95 task time", {"unit": "s", "limit": 60, "observed": 41.2, "bound": 52.0}),
             ("answered_share", "Answered share", {"limit_is": "min", "limit": 0.98, "observed": 0.999,
                                                   "bound": 0.994}),
-            ("attempts", "Looks at the labels", {"unit": "attempts", "limit": 1, "observed": 1, "bound": 1}),
         )
+    ]  # fmt: skip
+    document["gates"] += [
+        fact("policy_before_run", "Policy fixed before the run", run="math-2"),
+        fact("evidence", "Evidence can be recomputed", "not_statable", run="math-2",
+             message="Evidence can be recomputed: the run left its bundle out"),
+        fact("attempts", "Looks at the labels", run="math-2", unit="attempts", limit=1, observed=1),
+        fact("label_age", "Age of the labels", run="math-2", unit="days", limit=180, observed=41),
     ]  # fmt: skip
     return document
 

@@ -76,8 +76,26 @@ def _not_approvable(document: Result, gates: list[Mapping[str, Any]]) -> list[st
         risk = risk_of(gate)
         if gate["status"] == "estimate" and risk and risk not in named:
             found.append(f"approve without naming {risk} as uncertified")
-        found += on_wrong_side(as_run_gate(gate))
+        found += on_wrong_side(as_run_gate(gate)) or _beyond(gate)
     return found
+
+
+def _beyond(gate: Mapping[str, Any]) -> list[str]:
+    """What a run's gates do not have: a fact beside its limit, and a difference whose bound is in points."""
+    least, limit = gate.get("limit_is") == "min", gate.get("limit")
+    if gate.get("basis") == "fact":
+        key = "observed"
+    elif gate["status"] == "certified" and gate.get("unit") == "points":
+        key = "bound"
+    else:
+        return []
+    value = gate.get(key)
+    if limit is None:
+        return []
+    if value is None:
+        return [f"approve although {_name(gate)} has no {key}"]
+    beyond = value < limit - 1e-9 if least else value > limit + 1e-9
+    return [f"approve although {_name(gate)} has its {key} {value!r} beyond {limit!r}"] if beyond else []
 
 
 def _decision(run: Mapping[str, Any]) -> Any:

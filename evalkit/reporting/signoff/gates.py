@@ -10,7 +10,7 @@ from evalkit.reporting import numbers, text
 from evalkit.reporting.gates_view import RULE_LABELS, STATE_WORDS, STATUS_WORDS
 from evalkit.reporting.language import N_, Language
 from evalkit.reporting.signoff.checked import as_run_gate, risk_of
-from evalkit.reporting.signoff.said import KINDS, Said, exact, figure, said, things
+from evalkit.reporting.signoff.said import KINDS, Said, exact, figure, missing, said, things
 from evalkit.reporting.verdict import STATES, WORDS, Result, rule_state
 
 __all__ = ["GateLine", "RuleLine", "VerdictBox", "gate_label", "gate_lines", "rule_lines", "verdict_box"]
@@ -23,9 +23,7 @@ _LABELS: Final = {
     "p95_task": N_("p95 task time"),
     "cost_per_request": N_("Cost per request"),
     "cost_known": N_("Costs known"),
-    "baseline": N_("Pass rate against production"),
     "non_inferiority": N_("Pass rate against production"),
-    "pass_rate_vs_baseline": N_("Pass rate against production"),
     "answered_share": N_("Answered share"),
     "judge_agreement": N_("Judge agreement with people"),
     "judge_unparseable": N_("Judge replies that could not be read"),
@@ -38,13 +36,21 @@ _LABELS: Final = {
     "sign_off_expiry": N_("Sign-off not expired"),
 }
 
+TODAY: Final = N_("today's policy")
+_FACT_WORDS: Final = {
+    "certified": N_("holds"),
+    "insufficient": N_("not met"),
+    "not_statable": N_("not shown"),
+}
+"""What the status of a fact means: without chance there is nothing to certify."""
+
 
 @dataclass(frozen=True, slots=True)
 class GateLine:
     """One gate in words. `state` is pass, open or fail; a pass that is not `certified` must look different.
 
     `why` says how an open gate can be settled, or why a pass is no certificate. `spoken` is the whole gate in one
-    sentence, for where there is no table.
+    sentence, for where there is no table. A `fact` holds or not, without chance: an age, a hash, a count of looks.
     """
 
     id: str
@@ -52,6 +58,7 @@ class GateLine:
     run: str
     state: str
     certified: bool
+    fact: bool
     word: str
     status: str
     limit: str
@@ -96,8 +103,13 @@ def gate_label(gate: Mapping[str, Any], _: Language) -> Said:
     """What a gate is called."""
     head = str(gate["name"]).partition(":")[0]
     risk = risk_of(gate)
-    if _.english and gate.get("label"):
-        return Said(text.line(gate["label"], 120))
+    given = text.line(gate.get("label") or "", 120)
+    if _.english and given not in {"", risk}:
+        return Said(given)
+    against = given.removeprefix("Pass rate against ")
+    if head == "non_inferiority" and against not in {"", given}:
+        arm = _(TODAY) if against == TODAY else against
+        return Said(_("Pass rate against %(arm)s", arm=arm))
     if head in _LABELS:
         return Said(_(_LABELS[head], risk=text.line(risk, 40)) if risk else _(_LABELS[head]))
     return said(gate.get("label") or text.words(gate["name"]), _, 120)
@@ -116,10 +128,13 @@ def _gate_line(gate: Mapping[str, Any], runs: Mapping[str, str], _: Language) ->
     state, unit = STATES[gate["status"]], str(gate.get("unit") or "share")
     limit, seen, bound, n = (gate.get(key) for key in ("limit", "observed", "bound", "n"))
     sign = "≥ " if gate.get("limit_is", "max") == "min" else "≤ "
-    label = gate_label(gate, _)
-    limit_text = exact(limit, unit, _) if limit is None else sign + exact(limit, unit, _)
-    estimate = figure(seen, unit, _, limit=limit, reason=gate.get("observed_reason"), default="not measured")
-    bound_text = figure(bound, unit, _, limit=limit, reason=gate.get("bound_reason"), default="no bound")
+    label, fact = gate_label(gate, _), gate.get("basis") == "fact"
+    idle = "does not apply" if fact else ""
+    limit_text = missing(idle or "no limit", _) if limit is None else sign + exact(limit, unit, _)
+    estimate = figure(
+        seen, unit, _, limit=limit, reason=gate.get("observed_reason"), default=idle or "not measured"
+    )
+    bound_text = figure(bound, unit, _, limit=limit, reason=gate.get("bound_reason"), default=idle or "no bound")
     bound_text = bound_text if bound is None else sign + bound_text
     why = _why(gate, state, label.text, _)
     kind = gate.get("kind") if gate.get("kind") in KINDS else ""
@@ -130,12 +145,13 @@ def _gate_line(gate: Mapping[str, Any], runs: Mapping[str, str], _: Language) ->
         run=runs.get(str(gate.get("run")), ""),
         state=state,
         certified=gate["status"] == "certified",
+        fact=fact,
         word=_(STATE_WORDS[state]),
-        status=_(STATUS_WORDS[gate["status"]]),
+        status=_((_FACT_WORDS if fact else {}).get(gate["status"]) or STATUS_WORDS[gate["status"]]),
         limit=limit_text,
         estimate=estimate,
         bound=bound_text,
-        n=figure(n, "count", _, default="not known" if gate.get("n_is") else "no sample"),
+        n=figure(n, "count", _, default=idle or ("not known" if gate.get("n_is") else "no sample")),
         counted=things(gate.get("n_is"), _) if n is not None else "",
         why=why,
         kind=kind or "",
@@ -169,6 +185,8 @@ def _why(gate: Mapping[str, Any], state: str, label: str, _: Language) -> list[S
                 counted = things(gate.get("n_is"), _)
                 parts.append(Said(_("About %(n)s more %(things)s at this rate would settle it.",
                                     n=numbers.count(more), things=counted)))  # fmt: skip
+        elif gate.get("basis") == "fact":
+            parts = parts or [said(given, _) if given else Said(_("The evidence does not decide it."))]
         elif gate.get("more_helps") is False and not (_.english and "will not help" in given):
             parts.append(Said(_("More of the same will not settle it.")))
         elif not parts:

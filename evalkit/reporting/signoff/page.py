@@ -12,7 +12,7 @@ from evalkit.reporting.language import LANGUAGES, Language, language
 from evalkit.reporting.reasoning.figure import budget_curve
 from evalkit.reporting.signoff import origin, parts
 from evalkit.reporting.signoff.checked import signoff_checked
-from evalkit.reporting.signoff.gates import gate_lines, rule_lines, verdict_box
+from evalkit.reporting.signoff.gates import GateLine, gate_lines, rule_lines, verdict_box
 from evalkit.reporting.signoff.said import mapping
 from evalkit.reporting.verdict import Result
 
@@ -64,7 +64,9 @@ def _context(document: Result, _: Language) -> dict[str, Any]:
     return {
         "name": text.line(document["name"], 120),
         "about": _about(document, _),
-        "gates": [(line, _bar(line.raw, line.state)) for line in lines],
+        # A fact that holds has no figures to weigh: it stands below the table, and page 1 has room for the rest.
+        "gates": [(line, _bar(line.raw, line.state)) for line in lines if not _held(line)],
+        "held": [line for line in lines if _held(line)],
         "has_runs": any(line.run for line in lines),
         "bound_name": _("%(level)s bound", level=level) if len(levels) == 1 else _("Bound"),
         "rules": rule_lines(document, _),
@@ -91,6 +93,10 @@ def _context(document: Result, _: Language) -> dict[str, Any]:
         "signers": parts.signers(document, _),
         "languages": [code for code in LANGUAGES if code != _.code],
     }
+
+
+def _held(line: GateLine) -> bool:
+    return line.fact and line.state == "pass"
 
 
 def _bar(gate: Any, state: str) -> Markup | str:
