@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import os
 import re
+from collections.abc import Iterable
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from evalkit.errors import HIDDEN, remember_secret
 from evalkit.providers.call import Connection
 from evalkit.study.secrets import is_secret_name
 
-__all__ = ["connection_secrets", "environment_secrets"]
+__all__ = ["connection_secrets", "environment_secrets", "hide", "known_secrets"]
 
 _SHORTEST = 8
 """Shorter values would hide ordinary words."""
@@ -50,3 +52,18 @@ def environment_secrets() -> set[str]:
     """The values of environment variables whose names say that they are secret; a single plain word is none."""
     named = {value for name, value in os.environ.items() if is_secret_name(name)}
     return {value for value in named if len(value) >= _SHORTEST and not value.isalpha()}
+
+
+def known_secrets(connection: Connection) -> tuple[str, ...]:
+    """The secrets of `connection` and of the environment, longest first; hidden everywhere from now on."""
+    known = connection_secrets(connection) | environment_secrets()
+    for secret in known:
+        remember_secret(secret)
+    return tuple(sorted(known, key=len, reverse=True))
+
+
+def hide(text: str | None, secrets: Iterable[str]) -> str | None:
+    """`text` without these very values, and otherwise as it was: no answer is rewritten for its looks."""
+    for secret in secrets if text else ():
+        text = (text or "").replace(secret, HIDDEN)
+    return text

@@ -18,6 +18,8 @@ __all__ = ["Clients", "load_litellm", "warm_up"]
 
 _OPENAI = re.compile(r"https://(?:[a-z0-9-]+\.)*openai\.com(?:[/:]|$)")
 
+_AZURE = frozenset({"azure", "azure_text"})
+
 _ENVIRONMENT = {
     # The price map would be fetched at import otherwise, and may be replaced in mid-run.
     "LITELLM_OFFLINE_MODE": "true",
@@ -105,15 +107,21 @@ class Clients:
         return self._made[model]
 
     def _make(self, model: str, api_version: str | None) -> Any:
+        _, provider, sdk = self.sdk_for(model, api_version)
+        return sdk if provider in _AZURE else _both(sdk, self._http)
+
+    def sdk_for(self, model: str, api_version: str | None = None) -> tuple[str, str, Any]:
+        """The provider's own name of `model`, the provider, and a client of the OpenAI library for it; None where
+        an Azure address or key is missing. Raises whatever LiteLLM does for a model whose provider is unknown."""
         import litellm
 
-        _, provider, key, base = litellm.get_llm_provider(
+        name, provider, key, base = litellm.get_llm_provider(
             model=model, api_base=self._api_base, api_key=self._api_key
         )
         key, base = self._api_key or key, self._api_base or base
-        if provider in {"azure", "azure_text"}:
-            return self._azure(key, base, api_version)
-        return _both(self._openai(provider, key, base), self._http)
+        if provider in _AZURE:
+            return name, provider, self._azure(key, base, api_version)
+        return name, provider, self._openai(provider, key, base)
 
     def _azure(self, key: str | None, base: str | None, api_version: str | None) -> Any:
         import litellm

@@ -13,9 +13,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalkit.errors import HIDDEN, remember_secret, visible
+from evalkit.errors import visible
 from evalkit.providers.call import Billed, Connection, Failure, FailureKind, Reply, Request
-from evalkit.providers.credentials import connection_secrets, environment_secrets
+from evalkit.providers.credentials import hide, known_secrets
 from evalkit.providers.key import TRANSPORT_PARAMS
 from evalkit.providers.litellm_reading import Heard, failure_of, hear, listen, plain, reply_of, served_by
 from evalkit.providers.wire import EXCHANGE, Exchange
@@ -45,10 +45,7 @@ class LiteLLMProvider:
         self._clients: Clients | None = None
         self._loading = asyncio.Lock()
         self._closed = False
-        known = connection_secrets(self._connection) | environment_secrets()
-        self._secrets = tuple(sorted(known, key=len, reverse=True))
-        for secret in self._secrets:
-            remember_secret(secret)
+        self._secrets = known_secrets(self._connection)
 
     async def call(self, request: Request) -> Reply | Failure:
         """One attempt; never raises but for cancellation."""
@@ -148,9 +145,7 @@ class LiteLLMProvider:
         return reply
 
     def _hidden(self, text: str | None) -> str | None:
-        for secret in self._secrets if text else ():
-            text = (text or "").replace(secret, HIDDEN)
-        return text
+        return hide(text, self._secrets)
 
     async def aclose(self) -> None:
         """Close the sockets; may be called twice."""

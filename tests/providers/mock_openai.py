@@ -13,6 +13,7 @@ Configuration (all optional)
   answer       text of every reply; the default is made from the request: "ANSWER: <digest>"
   canned       list of {path (regular expression), body (text), status, type, headers}: other POST requests, for
                providers with a layout of their own; their bodies and headers are at /_canned
+  batch        how files and batches behave, see mock_extras.py
   rules        list, the first that matches decides:
      when   contains (text in the last message), models, share (0..1, drawn from seed, rule and content),
             attempts (only the first n requests of this content), requests ([first, last] by arrival, from 0)
@@ -33,7 +34,6 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import re
 import subprocess
 import sys
 import time
@@ -80,7 +80,6 @@ class Mock:
         self.capacity: int | None = config.get("capacity")
         self.seen: Counter[str] = Counter()
         self.replied: Counter[str] = Counter()
-        self.canned: list[Json] = []
         self.reset()
 
     def reset(self) -> None:
@@ -215,6 +214,17 @@ def make_reply(mock: Mock, body: Json, rule: Json, last: str, number: int) -> Ma
     return Made(served, words, finish, usage, usage, rule.get("reasoning"), f"chatcmpl-{number}")
 
 
+def whole_body(made: Made, fault: str | None) -> Json:
+    """A reply that is not streamed."""
+    message: Json = {"role": "assistant", "content": " ".join(made.words)}
+    if made.reasoning:
+        message["reasoning_content"] = made.reasoning
+    choice = {"index": 0, "message": message, "finish_reason": made.finish}
+    value: Json = {"id": made.identity, "object": "chat.completion", "created": 1760000000}
+    value |= {"model": made.model, "choices": [choice]}
+    return value if fault == "no_usage" else value | {"usage": made.told}
+
+
 def _application(mock: Mock) -> Any:
     from aiohttp import web
 
@@ -286,14 +296,7 @@ def _application(mock: Mock) -> Any:
 
     async def whole(request: Any, rule: Json, made: Made) -> Any:
         fault = rule.get("fault")
-        message: Json = {"role": "assistant", "content": " ".join(made.words)}
-        if made.reasoning:
-            message["reasoning_content"] = made.reasoning
-        choice = {"index": 0, "message": message, "finish_reason": made.finish}
-        value: Json = {"id": made.identity, "object": "chat.completion", "created": 1760000000}
-        value |= {"model": made.model, "choices": [choice]}
-        if fault != "no_usage":
-            value["usage"] = made.told
+        value = whole_body(made, fault)
         data = b"<html>busy</html>" if fault == "not_json" else json.dumps(value).encode()
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.content_length = len(data)
@@ -369,21 +372,30 @@ def _application(mock: Mock) -> Any:
             mock.in_flight -= 1
             mock.at_work[model] -= 1
 
+    def batch_line(line: Json) -> Json:
+        """The output line of one line of a batch; only statuses are injected."""
+        body, number = line["body"], mock.requests
+        model, last = body["model"], text_of(body["messages"][-1])
+        content = content_name(model, last)
+        mock.seen[content] += 1
+        rule = mock.rule_for(model, last, content, mock.seen[content], number)
+        if rule.get("fault") == "status":
+            status, answer = rule.get("status", 500), {"error": {"message": "injected", "code": rule.get("code")}}
+        else:
+            made = make_reply(mock, body, rule, last, mock.seen.total())
+            status, answer = 200, whole_body(made, rule.get("fault"))
+            mock.bill("unreported" if rule.get("fault") == "no_usage" else "reported", made.model, made.usage)
+            mock.replied[content] += 1
+        response = {"status_code": status, "request_id": "r", "body": answer}
+        return {"id": "x", "custom_id": line["custom_id"], "response": response, "error": None}
+
+    from mock_extras import Batches, add_canned, add_routes
+
+    batches = Batches(mock.config.get("batch", {}), batch_line)
+
     async def counts(request: Any) -> Any:
-        return web.json_response(mock.counts(request.query.get("contents") != "0"))
-
-    async def canned(request: Any) -> Any:
-        body = await request.text()
-        mock.canned.append({"path": request.path_qs, "body": body, "headers": dict(request.headers)})
-        for known in mock.config.get("canned", []):
-            if re.search(known["path"], request.path):
-                headers = {"Content-Type": known.get("type", "application/json")} | known.get("headers", {})
-                data = known["body"].encode()
-                return web.Response(status=known.get("status", 200), body=data, headers=headers)
-        return error(request, {"status": 404, "message": f"no such path: {request.path}"})
-
-    async def canned_requests(_: Any) -> Any:
-        return web.json_response(mock.canned)
+        found = mock.counts(request.query.get("contents") != "0") | {"batch": batches.counts()}
+        return web.json_response(found)
 
     async def reset(_: Any) -> Any:
         mock.reset()
@@ -399,8 +411,8 @@ def _application(mock: Mock) -> Any:
     application.router.add_get("/_counts", counts)
     application.router.add_post("/_reset", reset)
     application.router.add_get("/v1/models", models)
-    application.router.add_get("/_canned", canned_requests)
-    application.router.add_post("/{path:.*}", canned)
+    add_routes(application, batches)
+    add_canned(application, mock.config.get("canned", []))
     return application
 
 
