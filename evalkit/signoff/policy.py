@@ -35,8 +35,8 @@ class ClassRule:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What is in production: `arms` are `always:<tier>` of a routing run or arms of a ladder; `today` is the folder
-    of a run of today's policy. The pass rate may fall by at most `margin` (a share) against it."""
+    """What is in production: `arms` (`always:<tier>` of a routing run, or arms of a ladder), or `today`, the
+    folder of a run of today's policy. The pass rate may fall by at most `margin` (a share) against it."""
 
     arms: tuple[str, ...] = ()
     today: Path | None = None

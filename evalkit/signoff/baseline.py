@@ -1,0 +1,157 @@
+"""Whether the pass rate stays within a margin of production's, on the same items. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from evalkit.gates import Gate, Status
+from evalkit.signoff.model import Paired, RunFacts, SignoffGate
+from evalkit.signoff.policy import Baseline, Policy
+from evalkit.statistics.bounds import effective_n, upper_bound
+from evalkit.statistics.paired import paired_difference
+from evalkit.statistics.rounding import clean
+
+__all__ = ["baseline_gates", "difference_bounds", "non_inferiority"]
+
+NAME = "non_inferiority"
+
+
+def difference_bounds(paired: Paired, delta: float) -> tuple[float, float | None, float | None, float]:
+    """(mean, lower, upper, n) of a paired difference of pass rates, each bound one-sided at `delta`.
+
+    `lower = min(t_lo, p - CPupper(ceil(q n), n, delta))`, `upper = max(t_hi, CPupper(ceil(p n), n, delta) - q)`,
+    p, q the weighted sums of positive and negative differences, t with G - 1 over groups, n the number of items
+    that carry the weights, divided by the largest group. Clopper-Pearson guards the t interval, which collapses
+    where few items differ. Bounds are None for fewer than two groups. ValueError without weight.
+    """
+    d, w = paired.differences, paired.weight
+    whole = paired_difference(d, w, paired.group, confidence=1 - 2 * delta)
+    if whole.mean is None:
+        raise ValueError("The `paired` parameter of `difference_bounds` must have weight. Got none instead.")
+    n = effective_n(w)
+    if paired.group is not None:
+        n /= int(np.bincount(paired.group[w > 0]).max())
+    share = w / w.sum()
+    gained, broken = float(share @ np.maximum(d, 0.0)), float(share @ np.maximum(-d, 0.0))
+    if whole.lower is None or whole.upper is None:
+        return whole.mean, None, None, n
+
+    def most(rate: float) -> float:
+        return upper_bound(min(float(math.ceil(rate * n - 1e-9)), n), n, 1 - delta) or 1.0
+
+    return whole.mean, min(whole.lower, gained - most(broken)), max(whole.upper, most(gained) - broken), n
+
+
+def non_inferiority(paired: Paired, *, against: str, margin: float, delta: float | None, searched: bool) -> Gate:
+    """The gate: the pass rate falls by at most `margin` (a share) against the baseline `against`.
+
+    Passes where the lower bound is at or above -margin; fails where the upper bound is below it; else it is open.
+    searched: the point was chosen on these items, and this bound does not account for the choice, so that a pass
+    is an estimate. delta None: this look certifies nothing.
+    """
+    label = f"Pass rate against {against}"
+    level = 0.05 if delta is None else delta
+    mean, lower, upper, n = difference_bounds(paired, level)
+    groups = paired.group is not None
+    seen = f"{label}: {100 * mean:+.2f} points on the same items"
+    text = (
+        f"{seen}, at worst {'n/a' if lower is None else f'{100 * lower:+.2f}'} (limit {-100 * margin:+g} points)"
+    )
+    missing: int | None = None
+    basis = "bound"
+    if lower is None or upper is None:
+        status, text = Status.NOT_STATABLE, f"{seen}: too few {'conversations' if groups else 'items'} for a bound"
+    elif upper < -margin:
+        status, text = Status.VIOLATED, f"{text}; it falls by at least {-100 * upper:.2f} points"
+    elif delta is None:
+        status = Status.INSUFFICIENT
+        text = f"{text}; this look was not declared in advance, so it certifies nothing"
+    elif lower >= -margin:
+        status = Status.ESTIMATE if searched else Status.CERTIFIED
+        if searched:
+            basis = "estimate"
+            text = f"NOT CERTIFIED (the threshold was chosen on these items, which the bound leaves out). {text}"
+    else:
+        status = Status.INSUFFICIENT
+        if mean > -margin:
+            missing = max(1, math.ceil(n * (((mean - lower) / (mean + margin)) ** 2 - 1)))
+            text = f"{text}; about {missing:,} more items at this rate would settle it"
+        else:
+            text = f"{text}; more items will not help at this rate"
+    return Gate(
+        name=NAME,
+        label=label,
+        limit=-100 * margin,
+        limit_is="min",
+        unit="points",
+        observed=clean(100 * mean),
+        bound=None if lower is None else clean(100 * lower),
+        k=None,
+        n=clean(n),
+        n_is="items" if not groups and abs(n - len(paired.weight)) < 1e-9 else "effective requests",
+        status=status,
+        missing_n=missing,
+        message=text,
+        basis=basis,
+        confidence=1 - level,
+    )
+
+
+def baseline_gates(policy: Policy, runs: tuple[RunFacts, ...]) -> Iterator[SignoffGate]:
+    """A gate for each run and baseline that goes with it; an open one where no run can be held against it."""
+    baseline = policy.baseline
+    if baseline is None:
+        return
+    for arm in baseline.arms or ("today",):
+        fitting = [run for run in runs if _fits(arm, run)]
+        for run in fitting:
+            yield SignoffGate(f"{run.id}:{NAME}:{arm}", run.id, _of_run(arm, run, baseline))
+        if not fitting:
+            what = "a run of today" if arm == "today" else arm
+            text = f"Pass rate against {what}: no run of this sign-off can be held against it"
+            yield SignoffGate(f"{NAME}:{arm}", None, _open(what, text, baseline))
+
+
+def _fits(arm: str, run: RunFacts) -> bool:
+    """`always:<tier>` is a router's, another arm a ladder's that has it; today's run is of the same kind."""
+    if arm == "today":
+        return "today" in run.paired or "today" in run.paired_missing
+    if arm.startswith("always:"):
+        return run.is_routing
+    return not run.is_routing and any(row["name"] == arm for row in run.result["arms"])
+
+
+def _of_run(arm: str, run: RunFacts, baseline: Baseline) -> Gate:
+    against = "today's policy" if arm == "today" else arm.replace("always:", "always ")
+    paired = run.paired.get(arm)
+    if paired is None or not float(paired.weight.sum()) > 0:
+        why = run.paired_missing.get(arm, "no items with weight")
+        return _open(against, f"Pass rate against {against}: not measured, {why}", baseline)
+    delta = run.result["looks"]["delta"]
+    if delta is not None and not run.is_routing:
+        delta = run.result.get("arm_level") or delta / max(len(run.result["arms"]), 1)
+    searched = run.is_routing and not run.fixed
+    return non_inferiority(paired, against=against, margin=baseline.margin, delta=delta, searched=searched)
+
+
+def _open(against: str, text: str, baseline: Baseline) -> Gate:
+    return Gate(
+        name=NAME,
+        label=f"Pass rate against {against}",
+        limit=-100 * baseline.margin,
+        limit_is="min",
+        unit="points",
+        observed=None,
+        bound=None,
+        k=None,
+        n=None,
+        n_is="items",
+        status=Status.NOT_STATABLE,
+        missing_n=None,
+        message=text,
+        basis="bound",
+        confidence=None,
+    )
