@@ -79,6 +79,19 @@ def test_the_same_comparison_gives_the_same_bytes(
     assert written[0] == written[1]
 
 
+def test_the_page_on_formats_names_every_key(
+    runs: Path, tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare(capsys, runs / "base", runs / "high", "--json", tmp_path / "c.json", "--quiet")
+    document = json.loads((tmp_path / "c.json").read_bytes())
+    section = (repo / "docs" / "formats.md").read_text(encoding="utf-8").partition("## A comparison")[2]
+    section = section.partition("\n## ")[0]
+    keys = {*document, *document["differences"][0], *document["pairs"], *document["newly_failing"]}
+    inside = {"schema", "evalkit_version", "label", "under_routed", "not_passed"}
+    unnamed = [key for key in keys - inside if f"`{key}`" not in section and not key.endswith("_ids")]
+    assert unnamed == []
+
+
 def test_two_price_cards_are_refused_with_names_and_dates(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
