@@ -27,8 +27,10 @@ class SignOptions:
 
 def run(options: SignOptions) -> int:
     """Sign; 0 where it is signed. Raises InputError, and signs nothing, where anything is in the way."""
+    from evalkit.signoff.dsse import parse_envelope
     from evalkit.signoff.keys import open_key
     from evalkit.signoff.signing import Choice, sign_folder
+    from evalkit.signoff.statement import parse_statement
 
     if not options.folder.is_dir():
         what = "is not a folder"
@@ -38,6 +40,12 @@ def run(options: SignOptions) -> int:
     if options.quiet:
         print(visible(path, 400))
         return 0
-    print(f"signed: {options.decision}, by {visible(options.name)} ({visible(options.role)})")
+    envelope = parse_envelope(path.read_bytes())
+    said = parse_statement(envelope.payload)
+    verdict = said.computed_verdict.replace("_", " ")
+    against = f", against the computed verdict ({verdict})" if said.overrides else ", as computed"
+    print(f"signed: {said.decision}{against}, by {visible(said.name)} ({visible(said.role)})")
+    print(f"document: {said.document_digest}" + (f", until {said.expires}" if said.expires else ""))
+    print(f"key: {envelope.keyid}")
     print(f"signature: {visible(path, 400)}")
     return 0

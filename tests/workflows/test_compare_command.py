@@ -192,7 +192,8 @@ def test_sign_writes_one_file_and_prints_no_key(tmp_path: Path, capsys: pytest.C
     key = pem_key(tmp_path / "key.pem")
     code, out, err = sign(capsys, folder, key, "--decision", "approve")
     assert (code, err) == (0, "")
-    assert f"signed: approve, by {NAME} (approver)" in out
+    assert f"signed: approve, as computed, by {NAME} (approver)" in out
+    assert json.loads((folder / "signoff.json").read_bytes())["digest"] in out
     assert f"{folder / 'signoff.1.sig.json'}" in out
     secret = key.read_text(encoding="ascii").splitlines()[1]
     assert secret not in out
@@ -209,7 +210,9 @@ def test_an_override_without_a_reason_is_not_signed(tmp_path: Path, capsys: pyte
     code, out, err = sign(capsys, folder, key, "--decision", "approve")
     assert (code, out) == (2, "")
     assert "field --decision: approve is not the computed verdict (reject), and no reason is given" in err
-    assert sign(capsys, folder, key, "--decision", "approve", "--reason", "known, and rolled back at 1 %")[0] == 0
+    code, out, _ = sign(capsys, folder, key, "--decision", "approve", "--reason", "known, and rolled back at 1 %")
+    assert code == 0
+    assert "signed: approve, against the computed verdict (reject)" in out
 
 
 def test_an_expired_sign_off_is_not_signed_whatever_the_fixed_time(
