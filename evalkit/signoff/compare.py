@@ -13,11 +13,11 @@ import numpy as np
 
 from evalkit import __version__
 from evalkit.errors import Fault, InputError
-from evalkit.gates.gate import Status
 from evalkit.signoff.compare_changes import changes_document
 from evalkit.signoff.compare_differences import difference_rows
 from evalkit.signoff.compare_inputs import input_rows, why_costs_differ
 from evalkit.signoff.compare_pairs import Floats, Pairs, losses_by_risk, pair_items
+from evalkit.signoff.model import STATE
 from evalkit.signoff.run_folder import Run
 
 __all__ = ["MOST_IDS", "SCHEMA", "compare"]
@@ -26,7 +26,7 @@ SCHEMA = "evalkit.compare/1"
 MOST_IDS = 1000
 """How many ids a list in the document holds; its full length stands beside it."""
 
-_PASSING = {Status.CERTIFIED.value, Status.ESTIMATE.value}
+_PASSING = {status.value for status, state in STATE.items() if state == "pass"}
 
 
 def compare(base: Run, candidate: Run, *, confidence: float = 0.95) -> dict[str, Any]:
