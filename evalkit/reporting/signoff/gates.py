@@ -269,6 +269,10 @@ def _reasons(document: Result, lines: list[GateLine], rules: list[RuleLine], _: 
             found.append(Said(gate.spoken, ""))
     if found:
         return found
+    if document["verdict"]["decision"] == "approve":
+        sure = sum(line.certified for line in lines)
+        words = _("%(certified)s certified, %(rest)s on the estimate", certified=sure, rest=len(lines) - sure)
+        return [Said(words), *(Said(line.spoken) for line in lines if not line.certified)]
     wanted = {"reject": "fail", "insufficient_evidence": "open"}.get(document["verdict"]["decision"])
     found = [Said(line.spoken) for line in lines if line.state == wanted]
     found += [Said(f"{rule.word}: {rule.label}") for rule in rules if rule.state != "pass"]
