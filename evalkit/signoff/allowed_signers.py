@@ -3,9 +3,9 @@
     "Name Of A Person",mail@company.example namespaces="evalkit-signoff" ssh-ed25519 AAAA...
     release@company.example valid-before="20270101Z" ssh-ed25519 AAAA...
 
-One line a key: names (patterns with * and ?, `!` excludes), options, type, key. A bare public key (one line of
-`ssh-keygen`, or an Ed25519 key in PEM) says nothing of names: the key is then trusted whatever name it signs with,
-and a note says so. What cannot be read is refused with its line, never passed over.
+One line a key: names (patterns with * and ?, `!` excludes), options, type, key. A file with one bare public key (a
+line of `ssh-keygen`, or an Ed25519 key in PEM) says nothing of names: the key is then trusted whatever name it
+signs with, and a note says so. What cannot be read is refused with its line, never passed over.
 """
 
 from __future__ import annotations
@@ -100,6 +100,9 @@ def parse_allowed_signers(content: bytes, file: str) -> tuple[TrustedKey, ...]:
             keys.append(_key(row, number))
         except BrokenFileError as error:
             faults.append(Fault(str(error), 'write: "name" ssh-ed25519 AAAA...', file, number))
+    if len(keys) > 1:  # in a list a key without a name is a slip, which would let anybody's name pass
+        fix = 'write: "name" ssh-ed25519 AAAA...'
+        faults += [Fault("holds a key without a name", fix, file, key.line) for key in keys if key.names is None]
     if not keys and not faults:
         faults.append(Fault("holds no key", 'write one a line: "name" ssh-ed25519 AAAA...', file))
     if faults:

@@ -40,6 +40,13 @@ def test_a_list_of_signers_is_read_strictly(key: Path, row: str, message: str) -
         parse_allowed_signers(content.encode(), "signers")
 
 
+def test_a_key_without_a_name_is_no_entry_of_a_list(key: Path, tmp_path: Path) -> None:
+    other = pem_key(tmp_path / "other.pem")
+    assert parse_allowed_signers(public_line(key).encode(), "signers")[0].names is None
+    with pytest.raises(InputError, match="signers:2: holds a key without a name"):
+        parse_allowed_signers(f"name {public_line(other)}\n{public_line(key)}\n".encode(), "signers")
+
+
 def test_every_bad_line_is_named(key: Path) -> None:
     rows = f"# comment\n\nname ssh-ed25519 !\nok {public_line(key)}\nname x=1 {public_line(key)}\n"
     with pytest.raises(InputError) as refused:

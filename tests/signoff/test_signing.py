@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import shutil
 import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -176,6 +178,43 @@ def test_signatures_are_numbered_and_each_names_those_before_it(folder: Path, ke
 def test_a_number_is_never_taken_twice(folder: Path, key: Path) -> None:
     (folder / "signoff.10.sig.json").write_text("{}", encoding="utf-8")
     assert sign(folder, key).name == "signoff.11.sig.json"
+
+
+def test_without_ssh_keygen_ed25519_is_checked_and_other_keys_are_not_believed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = ssh_key(tmp_path / "id_ed25519"), ssh_key(tmp_path / "id_ecdsa", "ecdsa")
+    sign(folder, one)
+    sign(folder, other)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = verify_signatures(folder, allowed(one, other), now=NOW)
+    assert codes(found) == [[], ["cannot_be_checked"]]
+    assert not found.findings[1].valid
+    with pytest.raises(InputError, match="needs ssh-keygen, which is not installed"):
+        sign(folder, one)
+
+
+def test_a_locked_ssh_key_that_nobody_unlocks_signs_nothing(folder: Path, tmp_path: Path) -> None:
+    key = ssh_key(tmp_path / "id")
+    subprocess.run(["ssh-keygen", "-q", "-p", "-P", "", "-N", "a passphrase", "-f", key], check=True)
+    script = "import sys; from pathlib import Path; from evalkit.cli.app import main; sys.exit(main(sys.argv[1:]))"
+    arguments = ["sign", folder, "--key", key, "--role", "approver", "--name", NAME, "--decision", "approve"]
+    environment = {"PATH": os.environ["PATH"], "SOURCE_DATE_EPOCH": str(int(NOW.timestamp()))}
+    done = subprocess.run(  # a session of its own has no terminal to ask on
+        [sys.executable, "-c", script, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        env=environment,
+        cwd=Path(__file__).resolve().parents[2],
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "ssh-keygen did not sign with it" in done.stderr
+    assert "PRIVATE KEY" not in done.stderr
+    assert not list(folder.glob("*.sig.json"))
 
 
 # What does not
