@@ -1,8 +1,8 @@
-"""Texts that are nearly the same: MinHash signatures, candidates by bands, the last word to the shingles themselves.
+"""Texts that are nearly the same: MinHash signatures, candidates by bands, the last word to the shingles.
 
-Two texts are near duplicates when the Jaccard similarity of their sets of character shingles reaches a threshold
-(Broder 1997). Candidates share a band of their signatures; each is compared in full with the first text of a cluster,
-so that a cluster never drifts away from what it is about.
+Two texts are near duplicates when the Jaccard similarity of their sets of character shingles reaches a
+threshold (Broder 1997). Candidates share a band of their signatures; each is compared in full with the first text
+of a cluster, so that a cluster never drifts away from what it is about.
 """
 
 from __future__ import annotations

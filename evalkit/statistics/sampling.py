@@ -16,12 +16,12 @@ _MOST_DRAWS = 10**12
 
 
 def draws_for(wanted: int, share: float, chance: float = 0.9) -> int | None:
-    """The fewest random draws that hold at least `wanted` items of a kind of which there is a `share`, with `chance`.
+    """The fewest random draws that hold, with `chance`, `wanted` items of a kind of which there is a `share`.
 
     `min{m : P(Binomial(m, share) >= wanted) >= chance}`. 0 for wanted 0; None for share 0, and beyond 10^12.
 
     >>> [draws_for(59, share) for share in (1.0, 0.3)]
-    [59, 231]
+    [59, 225]
     """
     from scipy.special import betainc
 
@@ -51,9 +51,9 @@ def draws_for(wanted: int, share: float, chance: float = 0.9) -> int | None:
 def allocate(total: int, sizes: Sequence[int], parts: Sequence[float]) -> list[int]:
     """How many of `total` draws each stratum gets: in proportion to `parts`, none more than its size.
 
-    What a small stratum cannot take goes to the others in proportion. Whole numbers by largest remainder, ties to the
-    earlier stratum; a stratum with items and a part above 0 gets at least one where there are enough draws. The sum
-    is `total`, or that of the sizes with a part where it is less.
+    What a small stratum cannot take goes to the others in proportion. Whole numbers by largest remainder, ties to
+    the earlier stratum; a stratum with items and a part above 0 gets at least one where there are enough draws.
+    The sum is `total`, or that of the sizes with a part where it is less.
 
     >>> allocate(300, [10000, 800, 40], [1, 1, 1])
     [130, 130, 40]

@@ -1,0 +1,190 @@
+"""Requests of a log, read so that no value of it can reach a message, and cleaned of personal data."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evalkit.errors import EvalkitError, Fault, InputError
+from evalkit.labels.personal_data import cleaned, cleaned_json, personal_spans
+from evalkit.tabular.faults import Faults
+from evalkit.tabular.fields import Fields
+from evalkit.tabular.ids import read_ids, repeated
+from evalkit.tabular.read import read_table
+from evalkit.tabular.resolve import Schema, resolve
+
+__all__ = ["LOG_SCHEMA", "Log", "read_log", "withheld"]
+
+LOG_SCHEMA = Schema(
+    required=(),
+    optional=("id", "prompt", "messages", "risk", "category", "group", "weight", "reference", "metadata"),
+)
+_WITHHELD = "[value withheld]"
+
+
+@dataclass(frozen=True)
+class Log:
+    """N requests in file order, cleaned.
+
+    columns: the fields of `LOG_SCHEMA` that the file has and `id`; `weight` is not among them. weight (N,):
+    requests a row stands for, 1 where the file has no weights. texts: what near duplicates are told by. removed:
+    how many pieces of personal data by kind; touched: rows that held some. renamed: ids, groups and names of
+    strata that held some and stand under a made-up name. blank: rows left out because they have no text.
+    """
+
+    file: str
+    columns: Mapping[str, list[Any]]
+    weight: np.ndarray[Any, np.dtype[np.float64]]
+    texts: Sequence[str]
+    removed: Counter[str]
+    touched: int
+    renamed: Mapping[str, int]
+    blank: int
+    notices: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@contextmanager
+def withheld() -> Iterator[None]:
+    """Whatever goes wrong inside is told without a value of the file: by place, field and kind of fault only."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError([_without_values(fault) for fault in error.faults]) from None
+    except EvalkitError as error:
+        raise type(error)(_plain(str(error))) from None
+    except Exception as error:  # noqa: BLE001 - its message may hold what is to be removed, and a traceback shows it
+        what = f"{type(error).__name__} on the way through the log; its message is withheld, it may hold values"
+        raise RuntimeError(what) from None
+
+
+def _without_values(fault: Fault) -> Fault:
+    return Fault(
+        _plain(fault.what), _plain(fault.fix), file=fault.file, line=fault.line, row=fault.row, field=fault.field
+    )
+
+
+def _plain(text: str) -> str:
+    text = re.sub(r'".*"', _WITHHELD, text, flags=re.DOTALL)
+    return cleaned(re.sub(r"(?<![\d,])[+-]?\d[\d.eE+-]{3,}", _WITHHELD, text), Counter())
+
+
+def read_log(
+    source: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    regions: Sequence[str] = ("KR", "US", "GB"),
+) -> Log:
+    """The requests of a CSV, JSONL, JSON or Parquet file with `prompt` or `messages`; the rest is optional.
+
+    Raises `InputError` with every fault of the file, without any of its values.
+    """
+    with withheld():
+        return _read(source, columns, encoding, regions)
+
+
+def _read(
+    source: str | Path, columns: Mapping[str, str] | None, encoding: str | None, regions: Sequence[str]
+) -> Log:
+    faults = Faults(str(source))
+    id_column = (columns or {}).get("id", "id")
+    table = read_table(source, encoding=encoding, faults=faults, id_column=id_column)
+    names = resolve(table, LOG_SCHEMA, columns, faults)
+    if "prompt" not in names and "messages" not in names:
+        what = "has neither a column prompt nor a column messages"
+        faults.stop(Fault(what, "name the column: --column prompt=COLUMN", file=table.file))
+    fields = Fields(table, names, faults)
+    ids = _ids(fields, faults)
+    n = table.n_rows
+    weight = np.ones(n)
+    if fields.has("weight"):
+        weight = fields.numbers("weight", minimum=0, blank="write how many requests the row stands for")
+    raw: dict[str, list[Any]] = {"id": ids}
+    for name in LOG_SCHEMA.optional:
+        if name in names and name not in {"id", "weight"}:
+            nested = name in {"messages", "metadata", "reference"} and table.format in {"json", "jsonl"}
+            values = fields.json_values(name) if name in {"messages", "metadata"} else None
+            if values is None:
+                values = table.values(names[name]) if nested else fields.texts(name, loose=True).to_pylist()
+            raw[name] = [None if value == "" else value for value in values]
+    faults.raise_if_any()
+    return _cleaned_log(table.file, raw, weight, regions, tuple(table.notices))
+
+
+def _ids(fields: Fields, faults: Faults) -> list[str]:
+    if not fields.has("id"):
+        return [f"row-{fields.table.row(i)}" for i in range(fields.table.n_rows)]
+    ids = read_ids(fields)
+    for group in repeated(ids):
+        for i in (int(k) for k in group[1:]):
+            what = f"the id also stands on {fields.table.place(int(group[0]))}"
+            fix = "give each row its own id, or leave the id column out with --column id=..."
+            faults.add(fields.fault(i, "id", what, fix), "repeated id")
+    return list(ids.to_pylist())
+
+
+def _cleaned_log(
+    file: str,
+    raw: dict[str, list[Any]],
+    weight: np.ndarray[Any, np.dtype[np.float64]],
+    regions: Sequence[str],
+    notices: tuple[str, ...],
+) -> Log:
+    removed: Counter[str] = Counter()
+    renamed: Counter[str] = Counter()
+    aliases: dict[tuple[str, str], str] = {}
+    out: dict[str, list[Any]] = {name: [] for name in raw}
+    texts: list[str] = []
+    keep: list[int] = []
+    touched = blank = 0
+    for i in range(len(weight)):
+        row = {name: values[i] for name, values in raw.items()}
+        if not _text_of(row).strip():
+            blank += 1
+            continue
+        before = removed.total() + renamed.total()
+        for name, value in row.items():
+            if name in {"id", "group", "risk", "category"}:
+                row[name] = _alias(name, value, aliases, renamed, regions)
+            else:
+                row[name] = cleaned_json(value, removed, regions)
+            out[name].append(row[name])
+        touched += removed.total() + renamed.total() > before
+        texts.append(_text_of(row))
+        keep.append(i)
+    kept = np.array(keep, dtype=np.int64)
+    safe = tuple(_plain(note) for note in notices)
+    return Log(file, out, weight[kept], texts, removed, touched, dict(renamed), blank, safe)
+
+
+def _alias(
+    name: str, value: Any, aliases: dict[tuple[str, str], str], renamed: Counter[str], regions: Sequence[str]
+) -> Any:
+    """A name that holds personal data under a made-up one, the same for the same."""
+    if not isinstance(value, str) or not personal_spans(value, regions):
+        return value
+    if (name, value) not in aliases:
+        renamed[name] += 1
+        aliases[name, value] = f"{name}-{renamed[name]}-renamed"
+    return aliases[name, value]
+
+
+def _text_of(row: Mapping[str, Any]) -> str:
+    """All text of a request, for telling near duplicates."""
+    parts = [row.get("prompt") or ""]
+    for message in row.get("messages") or ():
+        content = message.get("content") if isinstance(message, dict) else message
+        if isinstance(content, list):
+            content = " ".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
+        parts.append(str(content or ""))
+    return "\n".join(str(part) for part in parts if part)
