@@ -169,9 +169,10 @@ class Caller:
         charge.usd = cost.usd if job.paid else Decimal(0)
         if isinstance(result, Failure) and result.billed is Billed.NO:
             charge.usd = Decimal(0)
-        used = normal_usage(result.usage) if result.usage is not None else None
-        if used is not None and used.input_tokens is not None and used.output_tokens is not None:
-            job.lane.used_tokens(job.tokens, used.input_tokens + used.output_tokens)
+        if job.lane.counts_tokens and result.usage is not None:
+            used = normal_usage(result.usage)
+            if used.input_tokens is not None and used.output_tokens is not None:
+                job.lane.used_tokens(job.tokens, used.input_tokens + used.output_tokens)
         await self._ledger.finish(job.key, number, result, cost, duration_s=duration_s)
         self._count(job, result, cost, charge)
         return result

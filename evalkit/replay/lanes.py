@@ -97,9 +97,14 @@ class Lane:
         finally:
             self._held_up -= 1
 
-    def used_tokens(self, expected: int, used: int | None) -> None:
+    @property
+    def counts_tokens(self) -> bool:
+        """There is a limit of tokens per minute."""
+        return self._tokens is not None
+
+    def used_tokens(self, expected: int, used: int) -> None:
         """Settle what `pass_limits` took for a call whose tokens are known now."""
-        if self._tokens is not None and used is not None:
+        if self._tokens is not None:
             self._tokens.give_back(expected - used, time.monotonic())
 
     def begin(self) -> int:

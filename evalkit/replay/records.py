@@ -22,6 +22,7 @@ __all__ = [
 
 Record = dict[str, Any]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _REPLY = tuple(field.name for field in fields(Reply))
 _FAILURE = tuple(field.name for field in fields(Failure))
 
@@ -33,9 +34,9 @@ def json_text(value: Any) -> str:
     its text, half of a surrogate pair its escape.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _ENCODER.encode(value)
     except (TypeError, ValueError):
-        text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _ENCODER.encode(_plain(value))
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
