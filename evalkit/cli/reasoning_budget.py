@@ -30,6 +30,9 @@ def reasoning_budget(
     models: Annotated[
         Path | None, typer.Option("--models", help="Where models are called: folder of local models' files.")
     ] = None,
+    no_evidence: Annotated[
+        bool, typer.Option("--no-evidence", help="Keep no evidence.zip; a sign-off then stays open.")
+    ] = False,
 ) -> None:
     """Judge a ladder of arms: the least costly that meets every limit, and where more thinking stops to pay.
 
@@ -49,5 +52,6 @@ def reasoning_budget(
         quiet=quiet,
         max_spend_usd=usd("--max-spend", max_spend),
         models=models,
+        evidence=not no_evidence,
     )
     raise typer.Exit(run_ladder(options))

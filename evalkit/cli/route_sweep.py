@@ -41,6 +41,9 @@ def route_sweep(
     models: Annotated[
         Path | None, typer.Option("--models", help="Where models are called: folder of local models' files.")
     ] = None,
+    no_evidence: Annotated[
+        bool, typer.Option("--no-evidence", help="Keep no evidence.zip; a sign-off then stays open.")
+    ] = False,
 ) -> None:
     """Judge a router: which requests may stay cheap, at which threshold.
 
@@ -62,5 +65,6 @@ def route_sweep(
         quiet=quiet,
         max_spend_usd=usd("--max-spend", max_spend),
         models=models,
+        evidence=not no_evidence,
     )
     raise typer.Exit(run(options))

@@ -20,7 +20,7 @@ from typing import Any
 
 from evalkit.errors import Fault, InputError
 
-__all__ = ["Look", "looks_path", "take_look"]
+__all__ = ["Look", "looks_path", "looks_text", "take_look"]
 
 _SCHEMA = "evalkit.looks/1"
 _SUFFIX = ".looks.json"
@@ -72,6 +72,13 @@ def take_look(
         look = {"key": key, "delta": granted, "first_at": now, **dict(sorted(parts.items()))}
         text = json.dumps({"schema": _SCHEMA, "looks": [*own, look]}, indent=1, ensure_ascii=False) + "\n"
         return Look(number, declared, granted, recorded=_write(record, text))
+
+
+def looks_text(record: Path, labels: str) -> str:
+    """The looks at labels of this fingerprint that a look is numbered by, as the text of one record."""
+    own = _read(record)
+    looks = [*own, *_of_copies(record, labels, {entry["key"] for entry in own})]
+    return json.dumps({"schema": _SCHEMA, "looks": looks}, indent=1, ensure_ascii=False) + "\n"
 
 
 @contextmanager

@@ -19,7 +19,9 @@ from evalkit.reasoning.analysis import LadderResult, analyse
 from evalkit.study.models import Source
 from evalkit.study.reasoning_models import ReasoningStudy
 from evalkit.workflows.evidence import unanswered_sentences
+from evalkit.workflows.gate_policy import under_policy
 from evalkit.workflows.items import items_gz
+from evalkit.workflows.label_facts import label_facts
 from evalkit.workflows.looks import Look, looks_path, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
 from evalkit.workflows.provenance import dependency_versions, utc_now
@@ -28,7 +30,7 @@ from evalkit.workflows.reasoning_items import task_rows, worst_tasks
 from evalkit.workflows.reasoning_result import reasoning_document
 from evalkit.workflows.reasoning_tokens import settle_outcomes
 
-__all__ = ["LadderInputs", "ReasoningBudget", "looks_record", "read_ladder", "reasoning_budget"]
+__all__ = ["LadderInputs", "ReasoningBudget", "look_at", "looks_record", "read_ladder", "reasoning_budget"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class LadderInputs:
     priced: Priced
     assembled: AssembledLadder
     settled_notices: tuple[str, ...]
+    policy: dict[str, Any] | None = None
 
     @property
     def notices(self) -> list[str]:
@@ -60,7 +63,11 @@ class ReasoningBudget:
 
 
 def read_ladder(study: ReasoningStudy) -> LadderInputs:
-    """Read and check all files of a study; raises InputError with the faults of every file."""
+    """Read and check all files of a study; raises InputError with the faults of every file.
+
+    Where the study names a gate policy, the stricter of two limits holds from here on.
+    """
+    study, policy = under_policy(study)
     if study.outcomes is None:
         what = "names no recorded outcomes, and arms cannot be called yet"
         raise InputError(Fault(what, "name the file of outcomes", str(study.path), field="outcomes"))
@@ -90,7 +97,7 @@ def read_ladder(study: ReasoningStudy) -> LadderInputs:
     priced = price_outcomes(study, settled.outcomes, noun="arm")
     assembled = assemble_ladder(study, labels, outcomes, settled.outcomes, priced.cost_usd)
     _refuse_small_estimates(study, labels)
-    return LadderInputs(study, labels, outcomes, priced, assembled, settled.notices)
+    return LadderInputs(study, labels, outcomes, priced, assembled, settled.notices, policy)
 
 
 def _read(faults: list[Fault], reader: Any, source: Source, **options: Any) -> Any:
@@ -121,11 +128,14 @@ def _refuse_small_estimates(study: ReasoningStudy, labels: LabelSet) -> None:
         raise InputError(faults)
 
 
-def reasoning_budget(inputs: LadderInputs) -> ReasoningBudget:
-    """Judge the ladder and book the look at its tasks. Reads nothing more; writes only the record of looks."""
+def reasoning_budget(inputs: LadderInputs, look: Look | None = None) -> ReasoningBudget:
+    """Judge the ladder and book the look at its tasks. Reads nothing more; writes only the record of looks.
+
+    `look`: judge with this one, which was booked before, and write nothing.
+    """
     study = inputs.study
     started = utc_now()
-    look = _look(inputs, started)
+    look = look_at(inputs, started) if look is None else look
     result = analyse(inputs.assembled.data, ladder_settings(study, look.delta))
     result = _not_measured(result, inputs.outcomes)
     worst, total = worst_tasks(result, inputs.assembled, inputs.labels, inputs.outcomes)
@@ -176,7 +186,8 @@ def looks_record(study: ReasoningStudy) -> Path:
     return looks_path(study.labels.path if study.labels.path is not None else study.path)
 
 
-def _look(inputs: LadderInputs, now: str) -> Look:
+def look_at(inputs: LadderInputs, now: str, *, book: bool = True) -> Look:
+    """The look that judging these inputs is; with `book` False the record of looks is read only."""
     study = inputs.study
     parts = {
         "labels": inputs.labels.fingerprint,
@@ -188,7 +199,7 @@ def _look(inputs: LadderInputs, now: str) -> Look:
     # Where no arm has a known cost none can be selected: putting that right must not cost the look.
     cost = inputs.assembled.data.cost_usd[inputs.assembled.data.sampled]
     delta = 1.0 - study.confidence
-    book = not bool(np.isnan(cost).all())
+    book = book and not bool(np.isnan(cost).all())
     return take_look(looks_record(study), parts, declared=study.looks, delta=delta, now=now, book=book)
 
 
@@ -262,9 +273,12 @@ def _provenance(inputs: LadderInputs, started: str) -> dict[str, Any]:
         "seed": study.seed,
         "study_file": study.path.name,
         "study_hash": f"sha256:{study.fingerprint.removeprefix('sha256:')}",
-        "labels": source(study.labels, inputs.labels.fingerprint, kind=study.labels_kind),
+        "labels": source(
+            study.labels, inputs.labels.fingerprint, kind=study.labels_kind, **label_facts(inputs.labels)
+        ),
         "outcomes": source(study.outcomes, outcomes.fingerprint),
         "prices": priced.provenance,
+        **({} if inputs.policy is None else {"policy": inputs.policy}),
         "models": {
             arm.name: {"requested": arm.model, "served": list(outcomes.model[j])}
             for j, arm in enumerate(study.tiers)

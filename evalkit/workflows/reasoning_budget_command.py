@@ -11,6 +11,8 @@ from evalkit.errors import visible
 from evalkit.study.bundled import bundled_path
 from evalkit.study.reasoning import override_reasoning, read_reasoning_study
 from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.workflows.evidence_bundle import EVIDENCE, RunOptions, check_study, keep_evidence
+from evalkit.workflows.looks import looks_text
 from evalkit.workflows.reasoning_budget import (
     LadderInputs,
     ReasoningBudget,
@@ -39,19 +41,30 @@ class LadderOptions:
     quiet: bool = False
     max_spend_usd: Decimal | None = None
     models: Path | None = None
+    evidence: bool = True
 
 
 def run_ladder(options: LadderOptions) -> int:
     """Run the command; returns its exit code. Raises InputError for whatever cannot be used."""
     path = options.study if options.study is not None else bundled_path(BUNDLED)
-    study = override_reasoning(read_reasoning_study(path), seed=options.seed)
-    study = _collected(study, options)
+    written = override_reasoning(read_reasoning_study(path), seed=options.seed)
+    study = _collected(written, options)
     inputs = read_ladder(study)
     for note in inputs.notices:
         print(f"note: {visible(note, 600)}", file=sys.stderr)
     refuse_to_overwrite(_read_files(study), list(_files(options, study)))  # before a look is booked
+    if options.evidence:
+        check_study(study)
     judged = reasoning_budget(inputs)
-    report = _write(options, inputs, judged)
+    evidence = keep_evidence(
+        judged.document,
+        study,
+        RunOptions(seed=options.seed),
+        looks_text(looks_record(study), inputs.labels.fingerprint),
+        declared_outcomes=written.outcomes is not None,
+        keep=options.evidence,
+    )
+    report = _write(options, inputs, judged, evidence)
     _print(options, judged, report)
     from evalkit.reporting import exit_code
 
@@ -73,27 +86,28 @@ def _files(options: LadderOptions, study: ReasoningStudy) -> list[Path]:
     """Every file that the run writes: report, result and items first."""
     folder = options.out if options.out is not None else report_folder(study.name)
     asked = [options.json_file, options.junit, options.markdown]
-    names = ("report.html", "result.json", "items.jsonl.gz")
+    names = ("report.html", "result.json", "items.jsonl.gz", EVIDENCE)
     return [*(folder / name for name in names), *(path for path in asked if path is not None)]
 
 
 def _read_files(study: ReasoningStudy) -> list[Path | None]:
     """Every file that the run reads, the record of looks included."""
     tables = [source.path for source in (study.labels, study.outcomes) if source is not None]
-    return [study.path, looks_record(study), study.prices, study.rubric, *tables]
+    return [study.path, looks_record(study), study.prices, study.rubric, study.policy, *tables]
 
 
-def _write(options: LadderOptions, inputs: LadderInputs, judged: ReasoningBudget) -> Path:
+def _write(options: LadderOptions, inputs: LadderInputs, judged: ReasoningBudget, evidence: bytes | None) -> Path:
     """Render everything, then write each file whole; nothing is written before all of it is rendered."""
     from evalkit.reporting import dump_json, render_junit
     from evalkit.reporting.reasoning import render_ladder_html, render_ladder_markdown
 
-    report, result, items = _files(options, inputs.study)[:3]
+    report, result, items, bundle = _files(options, inputs.study)[:4]
     document = judged.document
     files: dict[Path, bytes] = {
         report: render_ladder_html(document).encode("utf-8"),
         result: dump_json(document),
         items: judged.items_gz,
+        **({} if evidence is None else {bundle: evidence}),
     }
     if options.json_file is not None:
         files[options.json_file] = dump_json(document)

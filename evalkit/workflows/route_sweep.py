@@ -22,13 +22,15 @@ from evalkit.study.models import LabelsKind, RoutingStudy, Source
 from evalkit.study.thresholds import threshold_problems
 from evalkit.workflows.assemble import Assembled, assemble, refuse_small_estimates, settings_of
 from evalkit.workflows.evidence import evidence_limits
+from evalkit.workflows.gate_policy import under_policy
 from evalkit.workflows.items import item_rows, items_gz, worst_items
+from evalkit.workflows.label_facts import label_facts
 from evalkit.workflows.looks import Look, looks_path, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
 from evalkit.workflows.provenance import dependency_versions, utc_now
 from evalkit.workflows.result import result_document
 
-__all__ = ["Inputs", "RouteSweep", "looks_record", "read_inputs", "route_sweep"]
+__all__ = ["Inputs", "RouteSweep", "look_at", "looks_record", "read_inputs", "route_sweep"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Inputs:
     decisions: Decisions | None
     priced: Priced | None
     assembled: Assembled
+    policy: dict[str, Any] | None = None
 
     @property
     def labels_kind(self) -> LabelsKind:
@@ -70,8 +73,12 @@ class RouteSweep:
 
 
 def read_inputs(study: RoutingStudy) -> Inputs:
-    """Read and check all files of a study; raises InputError with the faults of every file."""
+    """Read and check all files of a study; raises InputError with the faults of every file.
+
+    Where the study names a gate policy, the stricter of two limits holds from here on.
+    """
     faults: list[Fault] = []
+    study, policy = under_policy(study)
     labels = _read(faults, read_labels, study.labels, tiers=study.tier_names, risk_classes=study.risk_classes)
     if labels is None:
         raise InputError(faults)
@@ -121,7 +128,7 @@ def read_inputs(study: RoutingStudy) -> Inputs:
     cost = None if priced is None else priced.cost_usd
     assembled = assemble(study, labels, outcomes, scores, cost)
     refuse_small_estimates(study, assembled.data)
-    return Inputs(study, labels, outcomes, scores, decisions, priced, assembled)
+    return Inputs(study, labels, outcomes, scores, decisions, priced, assembled, policy)
 
 
 def _check_thresholds(study: RoutingStudy, *, per_tier: bool) -> None:
@@ -143,11 +150,14 @@ def _read(faults: list[Fault], reader: Any, source: Source, **options: Any) -> A
         return None
 
 
-def route_sweep(inputs: Inputs) -> RouteSweep:
-    """Judge the study and book the look at its labels. Reads nothing more; writes only the record of looks."""
+def route_sweep(inputs: Inputs, look: Look | None = None) -> RouteSweep:
+    """Judge the study and book the look at its labels. Reads nothing more; writes only the record of looks.
+
+    `look`: judge with this one, which was booked before, and write nothing.
+    """
     study, data = inputs.study, inputs.assembled.data
     started = utc_now()
-    look = _look(inputs, started)
+    look = look_at(inputs, started) if look is None else look
     router = study.router
     policies = ["direct", "cascade"] if router.policy == "both" else [router.policy]
     shared = router.routers * len(policies)  # the best of several is chosen: each may spend its part
@@ -225,7 +235,8 @@ def looks_record(study: RoutingStudy) -> Path:
     return looks_path(study.labels.path if study.labels.path is not None else study.path)
 
 
-def _look(inputs: Inputs, now: str) -> Look:
+def look_at(inputs: Inputs, now: str, *, book: bool = True) -> Look:
+    """The look that judging these inputs is; with `book` False the record of looks is read only."""
     study = inputs.study
     parts = {"labels": inputs.labels.fingerprint, "study": study.fingerprint}
     for name, part in (("outcomes", inputs.outcomes), ("scores", inputs.scores), ("decisions", inputs.decisions)):
@@ -236,7 +247,7 @@ def _look(inputs: Inputs, now: str) -> Look:
     cost = inputs.assembled.data.tier_cost_usd
     fixed = study.router.thresholds is not None or inputs.decisions is not None
     # Where a cost is unknown no threshold can be selected: putting that right must not cost the look.
-    book = fixed or (cost is not None and not bool(np.isnan(cost).any()))
+    book = book and (fixed or (cost is not None and not bool(np.isnan(cost).any())))
     delta = 1.0 - study.confidence
     return take_look(looks_record(study), parts, declared=study.looks, delta=delta, now=now, book=book)
 
@@ -259,13 +270,16 @@ def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:
         "seed": study.seed,
         "study_file": study.path.name,
         "study_hash": f"sha256:{study.fingerprint.removeprefix('sha256:')}",
-        "labels": source(study.labels, inputs.labels.fingerprint, kind=inputs.labels_kind),
+        "labels": source(
+            study.labels, inputs.labels.fingerprint, kind=inputs.labels_kind, **label_facts(inputs.labels)
+        ),
         "outcomes": source(study.outcomes, outcomes.fingerprint if outcomes else None),
         "scores": source(
             study.router.scores, scores.fingerprint if scores else None, trained_on=study.router.trained_on
         ),
         "decisions": source(study.router.decisions, decisions.fingerprint if decisions else None),
         "prices": None if priced is None else priced.provenance,
+        **({} if inputs.policy is None else {"policy": inputs.policy}),
         "models": {
             tier.name: {
                 "requested": tier.model,

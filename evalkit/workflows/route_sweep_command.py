@@ -11,6 +11,8 @@ from evalkit.errors import Fault, InputError, visible
 from evalkit.study import override, read_study
 from evalkit.study.bundled import bundled_path
 from evalkit.study.models import RoutingStudy
+from evalkit.workflows.evidence_bundle import EVIDENCE, RunOptions, check_study, keep_evidence
+from evalkit.workflows.looks import looks_text
 from evalkit.workflows.route_sweep import Inputs, RouteSweep, looks_record, read_inputs, route_sweep
 from evalkit.workflows.run_files import refuse_to_overwrite, report_folder, write_files
 from evalkit.workflows.target import target_escalation_text
@@ -33,12 +35,14 @@ class Options:
     quiet: bool = False
     max_spend_usd: Decimal | None = None
     models: Path | None = None
+    evidence: bool = True
 
 
 def run(options: Options) -> int:
     """Run the command; returns its exit code. Raises InputError for whatever cannot be used."""
     target = None if options.target_escalation is None else _rate("--target-escalation", options.target_escalation)
-    study = _collected(_study(options), options)
+    written = _study(options)
+    study = _collected(written, options)
     inputs = read_inputs(study)
     if target is not None:
         print(target_escalation_text(inputs, target))
@@ -46,9 +50,19 @@ def run(options: Options) -> int:
     for note in inputs.notices:
         print(f"note: {visible(note, 600)}", file=sys.stderr)
     refuse_to_overwrite(_read_files(study), _files(options, study))  # before a look is booked
+    if options.evidence:
+        check_study(study)
     judged = route_sweep(inputs)
-    written = _write(options, inputs, judged)
-    _print(options, judged, written)
+    evidence = keep_evidence(
+        judged.document,
+        study,
+        RunOptions(options.thresholds, options.seed),
+        looks_text(looks_record(study), inputs.labels.fingerprint),
+        declared_outcomes=written.outcomes is not None,
+        keep=options.evidence,
+    )
+    paths = _write(options, inputs, judged, evidence)
+    _print(options, judged, paths)
     from evalkit.reporting import exit_code
 
     return exit_code(judged.document)
@@ -76,7 +90,7 @@ def _files(options: Options, study: RoutingStudy) -> list[Path]:
     """Every file that the run writes: report, result and items first."""
     folder = options.out if options.out is not None else report_folder(study.name)
     asked = [options.json_file, options.junit, options.markdown]
-    names = ("report.html", "result.json", "items.jsonl.gz")
+    names = ("report.html", "result.json", "items.jsonl.gz", EVIDENCE)
     return [*(folder / name for name in names), *(path for path in asked if path is not None)]
 
 
@@ -84,7 +98,7 @@ def _read_files(study: RoutingStudy) -> list[Path | None]:
     """Every file that the run reads, the record of looks included."""
     sources = (study.labels, study.outcomes, study.router.scores, study.router.decisions)
     tables = [source.path for source in sources if source is not None]
-    return [study.path, looks_record(study), study.prices, study.rubric, *tables]
+    return [study.path, looks_record(study), study.prices, study.rubric, study.policy, *tables]
 
 
 def _rate(option: str, text: str) -> float:
@@ -99,16 +113,17 @@ def _rate(option: str, text: str) -> float:
     return value
 
 
-def _write(options: Options, inputs: Inputs, judged: RouteSweep) -> dict[str, Path]:
+def _write(options: Options, inputs: Inputs, judged: RouteSweep, evidence: bytes | None) -> dict[str, Path]:
     """Render everything, then write each file whole; nothing is written before all of it is rendered."""
     from evalkit.reporting import dump_json, render_html, render_junit, render_markdown
 
-    report, result, items = _files(options, inputs.study)[:3]
+    report, result, items, bundle = _files(options, inputs.study)[:4]
     document = judged.document
     files: dict[Path, bytes] = {
         report: render_html(document).encode("utf-8"),
         result: dump_json(document),
         items: judged.items_gz,
+        **({} if evidence is None else {bundle: evidence}),
     }
     if options.json_file is not None:
         files[options.json_file] = dump_json(document)
