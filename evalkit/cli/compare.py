@@ -13,6 +13,13 @@ __all__ = ["compare"]
 def compare(
     base: Annotated[Path, typer.Argument(help="The folder of the run to compare with.", metavar="BASE")],
     candidate: Annotated[Path, typer.Argument(help="The folder of the new run.", metavar="CANDIDATE")],
+    base_arm: Annotated[
+        str | None,
+        typer.Option("--base-arm", help="The arm of a ladder to look at (default: the selected or shown one)."),
+    ] = None,
+    candidate_arm: Annotated[
+        str | None, typer.Option("--candidate-arm", help="The same of the new run; BASE may be the same folder.")
+    ] = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -36,4 +43,10 @@ def compare(
     """
     from evalkit.workflows.compare_command import CompareOptions, run
 
-    raise typer.Exit(run(CompareOptions(base, candidate, tuple(fail_on or ()), json_file, markdown, quiet)))
+    raise typer.Exit(
+        run(
+            CompareOptions(
+                base, candidate, base_arm, candidate_arm, tuple(fail_on or ()), json_file, markdown, quiet
+            )
+        )
+    )

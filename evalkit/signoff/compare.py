@@ -85,8 +85,8 @@ def _run_document(run: Run) -> dict[str, Any]:
 
 def _gates(base: Run, candidate: Run) -> list[dict[str, Any]]:
     """Every gate of either run, those of the candidate first; `lost`: it passed and does not pass now."""
-    then = {gate["name"]: gate for gate in base.document["gates"]}
-    now = {gate["name"]: gate for gate in candidate.document["gates"]}
+    then = {gate["name"]: gate for gate in base.gates}
+    now = {gate["name"]: gate for gate in candidate.gates}
     out = []
     for name in [*now, *(name for name in then if name not in now)]:
         one, other = then.get(name, {}).get("status"), now.get(name, {}).get("status")

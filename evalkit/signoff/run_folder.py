@@ -51,7 +51,7 @@ class RunItem:
 class Run:
     """A run: where it is, which command made it, result.json as it stands, and its items by id in label order.
 
-    arm: the arm of a ladder that is looked at (the selected one, else the one shown); None for a router.
+    arm: the arm of a ladder that is looked at; None for a router. gates: those of the router, or of that arm.
     """
 
     folder: Path
@@ -59,17 +59,17 @@ class Run:
     document: dict[str, Any]
     items: dict[str, RunItem]
     arm: str | None
+    gates: list[dict[str, Any]]
 
 
-def read_run(folder: Path) -> Run:
-    """The run in a folder. InputError with what is wrong where it is none, or its files do not go together."""
+def read_run(folder: Path, arm: str | None = None) -> Run:
+    """The run in a folder. `arm`: the arm of a ladder to look at instead of the selected one, else the one shown.
+
+    InputError with what is wrong where it is no run, its files do not go together, or it has no such arm.
+    """
     document = _result(folder / "result.json")
     kind = KINDS[document["schema"]]
-    arm = None
-    if kind == "reasoning-budget":
-        arm = document.get("selected") or document.get("shown")
-        if not isinstance(arm, str):
-            raise _broken(folder / "result.json", "names no arm that is shown")
+    arm, gates = _arm(folder / "result.json", document, kind, arm)
     file = folder / "items.jsonl.gz"
     items: dict[str, RunItem] = {}
     for number, row in _rows(file):
@@ -85,7 +85,29 @@ def read_run(folder: Path) -> Run:
     stated = document["counts"].get("items")
     if stated != len(items):
         raise _broken(file, f"holds {len(items):,} items, and result.json counts {visible(stated)}")
-    return Run(folder, kind, document, items, arm)
+    return Run(folder, kind, document, items, arm, gates)
+
+
+def _arm(
+    file: Path, document: dict[str, Any], kind: str, asked: str | None
+) -> tuple[str | None, list[dict[str, Any]]]:
+    """The arm that is looked at, and the gates that are to be shown."""
+    if kind == "route-sweep":
+        if asked is not None:
+            raise InputError(Fault(f'has no arms, and "{visible(asked)}" is asked', "name no arm", str(file)))
+        return None, document["gates"]
+    shown = document.get("selected") or document.get("shown")
+    arm = asked or shown
+    found = next((row for row in document["arms"] if row["name"] == arm), None)
+    if found is None:
+        held = ", ".join(visible(row["name"]) for row in document["arms"])
+        raise InputError(Fault(f'has no arm "{visible(arm)}"', f"its arms are: {held}", str(file)))
+    gates = document["gates"] if arm == document.get("shown") else found.get("gates")
+    if not isinstance(gates, list) or not all(
+        isinstance(g, dict) and isinstance(g.get("name"), str) for g in gates
+    ):
+        raise _broken(file, f'has no usable gates of the arm "{visible(arm)}"')
+    return arm, gates
 
 
 def _result(path: Path) -> dict[str, Any]:
@@ -107,7 +129,7 @@ def _result(path: Path) -> dict[str, Any]:
     wrong = [key for key, kind in wanted.items() if not isinstance(value.get(key), kind)]
     if wrong:
         raise _broken(path, f"has no usable {', '.join(wrong)}")
-    for key in ("gates", "risk_classes", *({"tiers", "arms"} & set(wanted))):
+    for key in ("gates", "risk_classes", "tiers" if "tiers" in wanted else "arms"):
         if not all(isinstance(row, dict) and isinstance(row.get("name"), str) for row in value[key]):
             raise _broken(path, f"has a row without a name under {key}")
     return value

@@ -19,6 +19,8 @@ class CompareOptions:
 
     base: Path
     candidate: Path
+    base_arm: str | None = None
+    candidate_arm: str | None = None
     fail_on: tuple[str, ...] = ()
     json_file: Path | None = None
     markdown: Path | None = None
@@ -33,7 +35,8 @@ def run(options: CompareOptions) -> int:
     asked = [path for path in (options.json_file, options.markdown) if path is not None]
     read = [folder / name for folder in (options.base, options.candidate) for name in _READ]
     refuse_to_overwrite(read, asked)
-    document = compare_folders(options.base, options.candidate, conditions)
+    arms = options.base_arm, options.candidate_arm
+    document = compare_folders(options.base, options.candidate, conditions, arms)
     from evalkit.reporting.comparison import render_comparison_markdown, render_comparison_terminal
 
     files: dict[Path, bytes] = {}
@@ -56,18 +59,24 @@ _READ = ("result.json", "items.jsonl.gz", "report.html")
 
 
 def compare_folders(
-    base: Path, candidate: Path, conditions: tuple[tuple[str, str | None], ...] = ()
+    base: Path,
+    candidate: Path,
+    conditions: tuple[tuple[str, str | None], ...] = (),
+    arms: tuple[str | None, str | None] = (None, None),
 ) -> dict[str, Any]:
-    """The comparison of two run folders, with `fail_on` judged. InputError with the faults of both folders."""
+    """The comparison of two run folders, with `fail_on` judged; `arms` of ladders other than those they show.
+
+    InputError with the faults of both folders.
+    """
     from evalkit.signoff.compare import compare
     from evalkit.signoff.fail_on import judge_conditions
     from evalkit.signoff.run_folder import Run, read_run
 
     faults: list[Fault] = []
     runs: list[Run] = []
-    for folder in (base, candidate):
+    for folder, arm in zip((base, candidate), arms, strict=True):
         try:
-            runs.append(read_run(folder))
+            runs.append(read_run(folder, arm))
         except InputError as error:
             faults.extend(error.faults)
     if faults:

@@ -179,7 +179,7 @@ def test_two_kinds_of_runs_are_not_compared(tmp_path: Path) -> None:
         tmp_path / "b",
         [item("a", arms={"plain": {"passed": 1.0, "cost_usd": None, "status": "ok"}})],
         schema="evalkit.reasoning-budget/1",
-        arms=[{"name": "plain"}],
+        arms=[{"name": "plain", "gates": []}],
         selected="plain",
     )
     from evalkit.signoff.run_folder import read_run

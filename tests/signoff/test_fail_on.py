@@ -97,7 +97,11 @@ def test_a_condition_that_is_met_outweighs_one_that_cannot_be_told() -> None:
 
 def test_a_ladder_has_no_under_routing_to_fail_on(tmp_path: Path) -> None:
     arms = {"arms": {"plain": {"passed": 1.0, "cost_usd": 0.1, "status": "ok"}}}
-    changes = {"schema": "evalkit.reasoning-budget/1", "arms": [{"name": "plain"}], "selected": "plain"}
+    changes = {
+        "schema": "evalkit.reasoning-budget/1",
+        "arms": [{"name": "plain", "gates": []}],
+        "selected": "plain",
+    }
     rows = [under_routed("a", **arms), item("b", **arms)]
     document = compare(*(run_of(tmp_path / name, rows, **changes) for name in "ab"))
     for name in ("newly-under-routed", "higher-under-route-loss"):

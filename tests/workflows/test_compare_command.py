@@ -130,11 +130,42 @@ def test_two_ladders_are_compared_at_the_arm_that_each_shows(
     assert "Failed, of the tasks" in out
 
 
+def test_two_arms_of_one_ladder_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_runs(tmp_path, 80)  # plain fails every fourth task, thinking none
+    write_ladder(tmp_path)
+    run = tmp_path / "a"
+    main(["reasoning-budget", str(tmp_path / "study.yaml"), "--out", str(run), "--quiet"])
+    file = tmp_path / "c.json"
+    code, _, _ = compare(capsys, run, run, "--base-arm", "plain", "--json", file, "--fail-on", "newly-failing")
+    document = json.loads(file.read_bytes())
+    assert (code, document["newly_working"]["count"], document["newly_failing"]["count"]) == (0, 20, 0)
+    assert {row["same"] for row in document["inputs"]} == {True}
+    gate = next(gate for gate in document["gates"] if gate["name"] == "pass_rate")
+    arms = {arm["name"]: arm for arm in json.loads((run / "result.json").read_bytes())["arms"]}
+    (then,) = [g["status"] for g in arms["plain"]["gates"] if g["name"] == "pass_rate"]
+    assert (gate["base"], gate["lost"]) == (then, False)
+    code, _, err = compare(capsys, run, run, "--candidate-arm", "think-9k")
+    assert code == 2
+    assert 'has no arm "think-9k". Fix: its arms are: plain, think-1k, think-4k.' in err
+
+
+def test_an_arm_of_a_router_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = compare(capsys, runs / "base", runs / "high", "--base-arm", "x")
+    assert code == 2
+    assert "has no arms" in err
+
+
 def test_a_router_and_a_ladder_are_not_compared(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arms = {"arms": {"plain": {"passed": 1.0, "cost_usd": 0.1, "status": "ok"}}}
-    write_run(tmp_path / "l", [item("a", **arms)], schema="evalkit.reasoning-budget/1", arms=[], selected="plain")
+    write_run(
+        tmp_path / "l",
+        [item("a", **arms)],
+        schema="evalkit.reasoning-budget/1",
+        arms=[{"name": "plain", "gates": []}],
+        selected="plain",
+    )
     code, out, err = compare(capsys, runs / "base", tmp_path / "l")
     assert (code, out) == (2, "")
     assert "Fix: compare two runs of one kind." in err
