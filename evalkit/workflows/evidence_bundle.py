@@ -31,6 +31,7 @@ from evalkit.signoff.strict import BrokenFileError, strict_json
 from evalkit.study.models import RoutingStudy, Source
 from evalkit.study.prices_base import GENAI_PRICES
 from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.workflows.judge_facts import replay_summary
 
 __all__ = [
     "EVIDENCE",
@@ -148,6 +149,9 @@ def _named(study: AnyStudy) -> list[tuple[str, str, Path | None]]:
     for role, source in sources.items():
         if source is not None:
             found.append((role, source.written, source.path))
+    summary = replay_summary(study)
+    if summary is not None:
+        found.append(("replay", summary.name, summary))
     files = {
         "prices": study.prices,
         "rubric": study.rubric,
@@ -314,6 +318,7 @@ _ROLES = {
     "scores",
     "decisions",
     "prices",
+    "replay",
     "rubric",
     "policy",
     "system_prompt",

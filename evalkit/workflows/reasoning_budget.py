@@ -21,6 +21,7 @@ from evalkit.study.reasoning_models import ReasoningStudy
 from evalkit.workflows.evidence import unanswered_sentences
 from evalkit.workflows.gate_policy import under_policy
 from evalkit.workflows.items import items_gz
+from evalkit.workflows.judge_facts import judge_facts
 from evalkit.workflows.label_facts import label_facts
 from evalkit.workflows.looks import Look, looks_path, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
@@ -279,6 +280,7 @@ def _provenance(inputs: LadderInputs, started: str) -> dict[str, Any]:
         "outcomes": source(study.outcomes, outcomes.fingerprint),
         "prices": priced.provenance,
         **({} if inputs.policy is None else {"policy": inputs.policy}),
+        **judge_facts(study),
         "models": {
             arm.name: {"requested": arm.model, "served": list(outcomes.model[j])}
             for j, arm in enumerate(study.tiers)

@@ -24,6 +24,7 @@ from evalkit.workflows.assemble import Assembled, assemble, refuse_small_estimat
 from evalkit.workflows.evidence import evidence_limits
 from evalkit.workflows.gate_policy import under_policy
 from evalkit.workflows.items import item_rows, items_gz, worst_items
+from evalkit.workflows.judge_facts import judge_facts
 from evalkit.workflows.label_facts import label_facts
 from evalkit.workflows.looks import Look, looks_path, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
@@ -280,6 +281,7 @@ def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:
         "decisions": source(study.router.decisions, decisions.fingerprint if decisions else None),
         "prices": None if priced is None else priced.provenance,
         **({} if inputs.policy is None else {"policy": inputs.policy}),
+        **judge_facts(study),
         "models": {
             tier.name: {
                 "requested": tier.model,

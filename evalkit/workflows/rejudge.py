@@ -1,0 +1,249 @@
+"""A finished run judged again from its evidence bundle, and what then differs from what it wrote."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalkit.errors import InputError, visible
+from evalkit.signoff.model import Paired
+from evalkit.signoff.strict import BrokenFileError
+from evalkit.study.models import RoutingStudy, Source
+from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.workflows.evidence_bundle import Bundle, open_evidence
+from evalkit.workflows.judge_facts import SUMMARY
+
+AnyStudy = TypeVar("AnyStudy", RoutingStudy, ReasoningStudy)
+
+__all__ = ["Difference", "Rejudged", "differences", "rejudge"]
+
+NOT_COMPARED = {
+    ("notices",),  # they name files by where they are
+    ("evalkit_version",),
+    ("provenance", "started_at"),
+    ("provenance", "finished_at"),
+    ("provenance", "evidence"),
+    ("provenance", "python"),
+    ("provenance", "dependencies"),
+}
+"""Parts of result.json that the evidence says nothing of."""
+
+TOLERANCE = 1e-9
+"""Numbers that differ relatively by less are the same: they come of another order of summing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field that is not what the evidence gives."""
+
+    field: str
+    written: str
+    computed: str
+
+    def __str__(self) -> str:
+        return f"{self.field} is {self.written}, and the evidence gives {self.computed}"
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """What the evidence gives: result.json and items.jsonl, parsed; passes by item where the run sends it.
+
+    passed (N,), weight (N,), group (N,) or None: of the tier or arm shown. arms: the same passes by baseline
+    (`always:<tier>`, an arm). absent: what the bundle could not hold.
+    """
+
+    document: dict[str, Any]
+    items: list[dict[str, Any]]
+    ids: tuple[str, ...]
+    passed: NDArray[np.float64] | None
+    weight: NDArray[np.float64]
+    group: NDArray[np.int64] | None
+    arms: Mapping[str, NDArray[np.float64]]
+    absent: tuple[str, ...]
+
+    def against(self, other: NDArray[np.float64]) -> Paired | None:
+        """Paired with the passes of something else on the same items; None where there are no outcomes."""
+        if self.passed is None:
+            return None
+        return Paired(self.passed - other, self.weight, self.group)
+
+
+def rejudge(evidence: Path, kind: str, *, recorded: bool) -> Rejudged:
+    """Judge a run again from its bundle, with the look that it was; books nothing.
+
+    kind: route-sweep or reasoning-budget. recorded: its look could be recorded. Raises BrokenFileError where the
+    bundle is not as it should be, InputError where its files cannot be judged.
+    """
+    with tempfile.TemporaryDirectory(prefix="evalkit-") as folder:
+        bundle = open_evidence(evidence, Path(folder))
+        try:
+            return _routing(bundle, recorded) if kind == "route-sweep" else _ladder(bundle, recorded)
+        except InputError as error:
+            said = "; ".join(str(fault).replace(f"{folder}/", "") for fault in error.faults[:5])
+            raise BrokenFileError(f"cannot be judged: {said}") from None
+
+
+def _routing(bundle: Bundle, recorded: bool) -> Rejudged:
+    from evalkit.study import override, read_study
+    from evalkit.workflows.provenance import utc_now
+    from evalkit.workflows.route_sweep import look_at, looks_record, read_inputs, route_sweep
+
+    study = read_study(bundle.study, files_exist=False)
+    options = bundle.options
+    if options.thresholds or options.seed is not None:
+        study = override(study, threshold=list(options.thresholds) or None, seed=options.seed)
+    study = _moved(study, bundle)
+    router = study.router
+    moved = replace(
+        router,
+        scores=_at(router.scores, "scores", bundle),
+        decisions=_at(router.decisions, "decisions", bundle),
+    )
+    study = replace(study, router=moved)
+    inputs = read_inputs(study)
+    _place(bundle, looks_record(study))
+    _place_summary(bundle)
+    look = replace(look_at(inputs, utc_now(), book=False), recorded=recorded)
+    judged = route_sweep(inputs, look)
+    data, tier = judged.result.measures.data, judged.result.tier.astype(np.int64)
+    passed, arms = None, {}
+    if data.passed is not None:
+        passed = np.take_along_axis(data.passed, tier[:, None], axis=1)[:, 0]
+        arms = {f"always:{name}": data.passed[:, j] for j, name in enumerate(data.tiers)}
+    return Rejudged(
+        _plain(judged.document),
+        _rows(judged.items_gz),
+        inputs.labels.ids,
+        passed,
+        data.weight,
+        data.group,
+        arms,
+        bundle.absent,
+    )
+
+
+def _ladder(bundle: Bundle, recorded: bool) -> Rejudged:
+    from evalkit.study.reasoning import override_reasoning, read_reasoning_study
+    from evalkit.workflows.provenance import utc_now
+    from evalkit.workflows.reasoning_budget import look_at, looks_record, read_ladder, reasoning_budget
+
+    written = override_reasoning(read_reasoning_study(bundle.study, files_exist=False), seed=bundle.options.seed)
+    study = _moved(written, bundle)
+    if bundle.sent:
+        arms = tuple(replace(arm, sent=arm.sent or bundle.sent.get(arm.name)) for arm in study.arms)
+        study = replace(study, arms=arms)
+    inputs = read_ladder(study)
+    _place(bundle, looks_record(study))
+    _place_summary(bundle)
+    look = replace(look_at(inputs, utc_now(), book=False), recorded=recorded)
+    judged = reasoning_budget(inputs, look)
+    result = judged.result
+    passed = result.tasks.passed
+    return Rejudged(
+        _plain(judged.document),
+        _rows(judged.items_gz),
+        inputs.labels.ids,
+        passed[:, result.shown],
+        result.data.weight,
+        result.data.group,
+        {name: passed[:, a] for a, name in enumerate(result.data.arms)},
+        bundle.absent,
+    )
+
+
+def _moved(study: AnyStudy, bundle: Bundle) -> AnyStudy:
+    """The study with the files of the bundle in place of its own; what it says, and its fingerprint, stay."""
+    calls = replace(
+        study.calls,
+        system_prompt=bundle.paths.get("system_prompt", study.calls.system_prompt),
+        prompt=bundle.paths.get("prompt", study.calls.prompt),
+    )
+    outcomes = _at(study.outcomes, "outcomes", bundle)
+    if outcomes is None and "outcomes" in bundle.paths:  # a replay made them
+        outcomes = Source(written=bundle.written["outcomes"], path=bundle.paths["outcomes"])
+    labels = _at(study.labels, "labels", bundle)
+    assert labels is not None
+    return replace(
+        study,
+        labels=labels,
+        outcomes=outcomes,
+        prices=bundle.paths.get("prices", study.prices),
+        rubric=bundle.paths.get("rubric", study.rubric),
+        policy=bundle.paths.get("policy", study.policy),
+        calls=calls,
+    )
+
+
+def _at(source: Source | None, role: str, bundle: Bundle) -> Source | None:
+    if source is None or role not in bundle.paths:
+        return source
+    return replace(source, path=bundle.paths[role])
+
+
+def _place(bundle: Bundle, record: Path) -> None:
+    """The record of looks where the look is numbered from."""
+    record.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(bundle.paths["looks"], record)
+
+
+def _place_summary(bundle: Bundle) -> None:
+    """The summary of the replay beside its outcomes, where it was found."""
+    if "replay" in bundle.paths and "outcomes" in bundle.paths:
+        shutil.copyfile(bundle.paths["replay"], bundle.paths["outcomes"].with_name(SUMMARY))
+
+
+def _plain(document: dict[str, Any]) -> dict[str, Any]:
+    """The document as result.json has it, parsed."""
+    from evalkit.reporting import dump_json
+
+    parsed: dict[str, Any] = json.loads(dump_json(document))
+    return parsed
+
+
+def _rows(items_gz: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gzip.decompress(items_gz).splitlines()]
+
+
+def differences(written: Any, computed: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:
+    """Every field in which two parsed documents differ; numbers are compared to a relative 1e-9."""
+    if path in NOT_COMPARED:
+        return
+    if isinstance(written, dict) and isinstance(computed, dict):
+        for key in dict.fromkeys([*written, *computed]):
+            if key not in written or key not in computed:
+                if (*path, key) not in NOT_COMPARED:
+                    here, there = ("missing", "there") if key not in written else ("there", "nothing")
+                    yield Difference(_name((*path, key)), here, there)
+            else:
+                yield from differences(written[key], computed[key], (*path, key))
+    elif isinstance(written, list) and isinstance(computed, list):
+        if len(written) != len(computed):
+            yield Difference(_name(path), f"{len(written)} entries", f"{len(computed)}")
+            return
+        for at, (one, other) in enumerate(zip(written, computed, strict=True)):
+            name = one.get("name", one.get("id")) if isinstance(one, dict) else None
+            step = f"[{visible(name, 60)}]" if isinstance(name, str) else f"[{at}]"
+            yield from differences(one, other, (*path, step))
+    elif not _same(written, computed):
+        yield Difference(_name(path), visible(json.dumps(written), 80), visible(json.dumps(computed), 80))
+
+
+def _same(one: Any, other: Any) -> bool:
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (one, other))
+    if numbers:
+        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=1e-12)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _name(path: tuple[str, ...]) -> str:
+    return ".".join(path).replace(".[", "[")

@@ -1,0 +1,120 @@
+"""A run folder held against its own evidence: every file of it that is not what the evidence gives, by name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from evalkit import __version__
+from evalkit.errors import visible
+from evalkit.signoff.digest import file_sha256, plain_hex
+from evalkit.signoff.run_folder import Run, read_run
+from evalkit.signoff.strict import BrokenFileError
+from evalkit.workflows.evidence_bundle import EVIDENCE
+from evalkit.workflows.rejudge import Rejudged, differences, rejudge
+
+__all__ = ["FILES", "CheckedRun", "check_run"]
+
+FILES = {"result": "result.json", "report": "report.html", "items": "items.jsonl.gz", "evidence": EVIDENCE}
+"""The files of a run folder, by what signoff.json calls their hashes."""
+
+MOST_NAMED = 20
+
+
+@dataclass(frozen=True)
+class CheckedRun:
+    """A run and what was found. hashes: SHA-256 in hex by the names of FILES, None where the file is missing.
+
+    evidence: "recomputed", or why the figures were not computed again. faults: (file, what is wrong).
+    """
+
+    run: Run
+    hashes: Mapping[str, str | None]
+    evidence: str
+    rejudged: Rejudged | None
+    faults: tuple[tuple[str, str], ...]
+
+
+def check_run(folder: Path) -> CheckedRun:
+    """Compute the figures of a run again from its bundle and compare every file of the folder with them.
+
+    InputError where the folder holds no run that can be read.
+    """
+    run = read_run(folder)
+    hashes = {
+        key: file_sha256(folder / name) if (folder / name).is_file() else None for key, name in FILES.items()
+    }
+    faults: list[tuple[str, str]] = []
+    rejudged: Rejudged | None = None
+    named = run.document["provenance"].get("evidence")
+    why = "the run kept no evidence bundle, so its figures cannot be computed again; run it without --no-evidence"
+    if isinstance(named, Mapping) and "sha256" in named:
+        why = f"{EVIDENCE} is missing from the run's folder"
+        if hashes["evidence"] is not None:
+            if plain_hex(named["sha256"]) != hashes["evidence"]:
+                faults.append((EVIDENCE, "is not the one that result.json names: its bytes were changed"))
+            why, rejudged = _again(run, folder, faults)
+    elif hashes["evidence"] is not None:
+        why = f"result.json does not name the {EVIDENCE} that is there"
+    faults += _report_faults(run, folder)
+    if rejudged is not None and rejudged.absent:
+        why = f"not everything is in the bundle ({', '.join(visible(name) for name in rejudged.absent)})"
+    return CheckedRun(run, hashes, why, rejudged, tuple(faults))
+
+
+def _again(run: Run, folder: Path, faults: list[tuple[str, str]]) -> tuple[str, Rejudged | None]:
+    recorded = run.document.get("looks", {}).get("recorded") is not False
+    try:
+        again = rejudge(folder / EVIDENCE, run.kind, recorded=recorded)
+    except BrokenFileError as error:
+        faults.append((EVIDENCE, str(error)))
+        return f"{EVIDENCE} cannot be used", None
+    found = list(islice(differences(run.document, again.document), MOST_NAMED + 1))
+    version = run.document.get("evalkit_version")
+    by = "" if version == __version__ else f" (judged by evalkit {visible(version)}, this is {__version__})"
+    faults += [("result.json", f"{one}{by}") for one in found[:MOST_NAMED]]
+    if len(found) > MOST_NAMED:
+        faults.append(("result.json", "and more fields differ"))
+    faults += [("items.jsonl.gz", what) for what in _item_faults(folder / FILES["items"], again.items)]
+    return "recomputed", again
+
+
+def _item_faults(path: Path, computed: list[dict[str, Any]]) -> Iterator[str]:
+    """Items that are not what the evidence gives; the first of them by id and field."""
+    with gzip.open(path, "rb") as file:
+        written = [json.loads(line) for line in file]
+    if len(written) != len(computed):
+        yield f"holds {len(written):,} items, and the evidence has {len(computed):,}"
+        return
+    wrong = 0
+    for one, other in zip(written, computed, strict=True):
+        found = next(differences(one, other), None)
+        if found is not None:
+            wrong += 1
+            if wrong <= 3:
+                yield f"item {visible(one.get('id'))}: {found}"
+    if wrong > 3:
+        yield f"{wrong:,} items differ from the evidence in all"
+
+
+def _report_faults(run: Run, folder: Path) -> list[tuple[str, str]]:
+    """The page must be the one that result.json gives; another version of evalkit may lay it out otherwise."""
+    path = folder / FILES["report"]
+    if not path.is_file():
+        return [(FILES["report"], "is missing")]
+    if run.document.get("evalkit_version") != __version__:
+        return []
+    from evalkit.reporting import render_html
+    from evalkit.reporting.reasoning import render_ladder_html
+
+    render = render_html if run.kind == "route-sweep" else render_ladder_html
+    try:
+        page = render(run.document).encode("utf-8")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return [(FILES["result"], f"no page can be made of it: {visible(error, 200)}")]
+    return [] if path.read_bytes() == page else [(FILES["report"], "is not the page that result.json gives")]
