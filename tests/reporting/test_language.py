@@ -17,6 +17,7 @@ from babel.messages.pofile import read_po
 
 from evalkit.reporting.language import LANGUAGES, Language, language
 from evalkit.reporting.signoff import render_signoff_html, render_signoff_markdown
+from evalkit.reporting.signoff.sentences import SENTENCES, translated
 
 REPO = Path(__file__).resolve().parents[2]
 PACKAGE = REPO / "evalkit"
@@ -97,6 +98,55 @@ def _texts(node: Any) -> list[str]:
     if isinstance(node, list):
         return [text for value in node for text in _texts(value)]
     return [node] if isinstance(node, str) else []
+
+
+def _constants() -> str:
+    """Every constant text of the engine, one after the other."""
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        if "reporting" not in path.parts:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            found += [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return "\0".join(found)
+
+
+def test_the_sentences_are_those_of_the_engine() -> None:
+    # A sentence that the engine no longer says would be English again in every other language, without a word.
+    said = _constants()
+    for sentence in SENTENCES:
+        clauses = re.split(r"%\(\w+\)s|%%|[():;,.$\[\]]", sentence)
+        longest = max((clause.strip() for clause in clauses), key=len)
+        assert longest in said, (
+            f"the engine does not say {longest!r} any more: change the sentence and its catalogues"
+        )
+
+
+@pytest.mark.parametrize("code", OTHERS)
+def test_a_sentence_is_said_anew_with_its_own_figures(code: str) -> None:
+    _ = language(code)
+    for sentence in SENTENCES:
+        names = re.findall(r"%\((\w+)\)s", sentence)
+        values = {name: f"{place + 2}.5" if name[0] == "n" else f"x {place}" for place, name in enumerate(names)}
+        shown = translated(sentence % values if values else sentence.replace("%%", "%"), _)
+        assert shown is not None, sentence
+        assert all(value in shown for value in values.values()), sentence
+        assert not re.search(r"%\(|%%", shown)
+
+
+@pytest.mark.parametrize("code", OTHERS)
+def test_a_sentence_with_other_words_in_it_stays_as_it_is(code: str) -> None:
+    _ = language(code)
+    for text in (
+        "Required tiers were set by people. And by a dog.",
+        "many outcomes unanswered (truncated).",
+        "12 outcomes unanswered (" + "a" * 200 + ").",
+        "Better than <b>, the best fixed arm: $1 a request",
+        "On the " * 200,
+        "100 %(n)s",
+        "%",
+        "",
+    ):
+        assert translated(text, _) is None
 
 
 def test_an_unknown_message_stays_english_and_an_unknown_language_is_refused() -> None:

@@ -83,10 +83,17 @@ def test_script_and_style_are_the_ones_its_policy_names(html: str, tree: Node) -
 
 def test_its_language_is_declared_and_what_is_not_in_it_is_marked() -> None:
     document = examples.reject()
+    known = {*document["evidence_limits"], "Look 1 of 2 declared: each spends its part of the error rate."}
+    new = {"A sentence that no catalogue has, about 12 items."}
+    document["evidence_limits"] = [*known, *new]
     tree = parse(render_signoff_html(document, "ko"))
     assert tree.all("html")[0].attributes["lang"] == "ko"
     marked = {node.words() for node in tree.all() if node.attributes.get("lang") == "en"}
-    assert set(document["evidence_limits"]) <= marked
+    assert new <= marked
+    words = tree.by_id("limits").words()
+    assert "필요한 모델 등급은 사람이 정했습니다." in words
+    assert "선언한 2회 중 1회째" in words
+    assert not [limit for limit in known if limit in words]
     assert parse(render_signoff_html(document)).all("html")[0].attributes["lang"] == "en"
 
 

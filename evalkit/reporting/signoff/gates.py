@@ -164,7 +164,9 @@ def _gate_line(gate: Mapping[str, Any], runs: Mapping[str, str], _: Language) ->
 def _why(gate: Mapping[str, Any], state: str, label: str, _: Language) -> list[Said]:
     """What is to be said beside the numbers; nothing where a certificate says it all."""
     status, parts = gate["status"], []
-    given = text.line(gate.get("message") or "", 400).removeprefix(f"{label}: ")
+    given = text.line(gate.get("message") or "", 400)
+    for prefix in (label, text.line(gate.get("label") or "", 120)):
+        given = given.removeprefix(f"{prefix}: ")
     if status == "certified":
         return []
     if _.english and given:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from evalkit.reporting import numbers, text
 from evalkit.reporting.language import N_, Language
+from evalkit.reporting.signoff.sentences import translated
 
 __all__ = ["KINDS", "Said", "change", "figure", "missing", "of", "said", "things"]
 
@@ -61,7 +62,8 @@ def said(value: object, _: Language, limit: int = 400) -> Said:
     shown = text.line(value, limit)
     if _.english:
         return Said(shown)
-    return Said(_(shown)) if _.knows(shown) else Said(shown, "en")
+    found = translated(shown, _) or translated(f"{shown}.", _)
+    return Said(shown, "en") if found is None else Said(found)
 
 
 def things(name: object, _: Language) -> str:
