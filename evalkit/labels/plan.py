@@ -45,9 +45,9 @@ class ClassState:
 @dataclass(frozen=True, slots=True)
 class PlanRow:
     """errors: under-routed needs that are to be allowed. needs: that certify the limit with them. missing: of
-    these. draw_of_class, draw_of_all: items to draw at random from the class, from all traffic, so that with chance
-    `CHANCE` none is missing. chance: that `needs` certify the limit when the true rate is half of it. None: not
-    known, or no number is enough."""
+    these. draw_of_class, draw_of_all: items to draw at random from the class, from all traffic, so that with
+    chance `CHANCE` none is missing. chance: that `needs` certify the limit when the true rate is half of it. None:
+    not known, or no number is enough."""
 
     errors: int
     needs: int | None
@@ -59,8 +59,9 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class ClassPlan:
-    """state, rows for 0, 1, 2 errors and for a chance of `LIKELY`; allowed: errors that the needs at hand allow (-1: not even none);
-    chance_now: that they certify when the true rate is half the limit. None without a limit on a bound."""
+    """rows: for 0, 1, 2 errors and for a chance of `LIKELY`. allowed: errors that the needs at hand allow (-1: not
+    even none). chance_now: that they certify when the true rate is half the limit. None without a limit on a
+    bound."""
 
     state: ClassState
     rows: tuple[PlanRow, ...]
@@ -152,9 +153,8 @@ def _row(state: ClassState, errors: int, needs: int | None, chance: float | None
 def plan_lines(plans: Sequence[ClassPlan], unit: str = "needs") -> list[str]:
     """The plans as a table of at most 80 columns."""
     head = ("risk", "limit", "errors", unit, "have", "missing", "draw class", "draw all", "chance")
-    lines = [
-        f"{head[0]:<12}{head[1]:>7}{head[2]:>7}{head[3]:>7}{head[4]:>8}{head[5]:>9}{head[6]:>11}{head[7]:>10}{head[8]:>8}"
-    ]
+    widths = (7, 7, 7, 8, 9, 11, 10, 8)
+    lines = [f"{head[0]:<12}" + "".join(f"{h:>{w}}" for h, w in zip(head[1:], widths, strict=True))]
     for plan in plans:
         state = plan.state
         name = visible(state.name, 11)

@@ -1,0 +1,334 @@
+"""`evalkit labels audit`: draw items for a second look, and carry what it finds into the bounds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalkit.errors import Fault, InputError
+from evalkit.labels.audit import ClassAudit, ClassCounts, audit_class, draw_ids
+from evalkit.labels.read import read_labels
+from evalkit.routing.certify import class_units
+from evalkit.routing.data import Floats
+from evalkit.routing.path import fixed_path
+from evalkit.routing.policies import routed_tier
+from evalkit.routing.search import certified_selection
+from evalkit.routing.units import demand_threshold
+from evalkit.statistics.bounds import effective_n
+from evalkit.study.models import RoutingStudy
+from evalkit.study.routing import override, read_study
+from evalkit.tabular.faults import listed
+from evalkit.tabular.names import quoted
+from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
+from evalkit.workflows.assemble import settings_of
+from evalkit.workflows.labels import show
+from evalkit.workflows.looks import Look
+from evalkit.workflows.provenance import utc_now
+from evalkit.workflows.route_sweep import Inputs, look_at, read_inputs
+from evalkit.workflows.run_files import refuse_to_overwrite
+
+__all__ = ["AuditPoint", "audit_labels", "draw_path", "point_of"]
+
+_DRAW = "evalkit.labels-audit-draw/1"
+_LIMITS = (
+    "Labels above the cheapest tier are taken as right; an error between two of them is not looked for.",
+    "The ratio of cheap labels to needs is taken as it is in the labels.",
+    "The bounds hold at this point alone; the rate and the audit of a class spend half of delta each.",
+)
+
+
+@dataclass(frozen=True)
+class AuditPoint:
+    """The point that is audited: thresholds in the user's units (None for decisions), what each item is routed to,
+    and which items certify."""
+
+    thresholds: tuple[float, ...] | None
+    tier: NDArray[np.int8]
+    levels: Floats
+    certifying: NDArray[np.bool_]
+
+
+def draw_path(out: Path) -> Path:
+    """Where the record of a draw stands: beside the file that is to be judged."""
+    return out.with_name(out.name + ".draw.json")
+
+
+def point_of(inputs: Inputs, look: Look) -> AuditPoint:
+    """The fixed point of the study, or the one that it selects, or its candidate. `InputError` without one."""
+    study, data = inputs.study, inputs.assembled.data
+    everyone = np.ones(data.n, dtype=bool)
+    if inputs.decisions is not None:
+        tier = np.asarray(inputs.decisions.routed, dtype=np.int8)
+        levels = (tier[:, None] > np.arange(data.k - 1)).astype(np.float64)
+        return AuditPoint(None, tier, levels, everyone)
+    thresholds, certifying = study.router.thresholds, everyone
+    if thresholds is None:
+        if study.router.policy == "both":
+            what = "compares two policies, and the audit needs one point"
+            raise InputError(Fault(what, "name it: --threshold T", file=str(study.path), field="router.policy"))
+        delta = None if look.delta is None else look.delta / study.router.routers
+        found = certified_selection(data, settings_of(study, study.router.policy, delta))
+        thresholds = found.selected or found.candidate
+        if thresholds is None:
+            what = "no threshold keeps every limit as observed, so nothing would go cheap"
+            fix = "see evalkit route-sweep, or name a point with --threshold"
+            raise InputError(Fault(what, fix, file=str(study.path)))
+        if data.direction is not None and found.certifying < data.n:
+            certifying = ~data.direction
+    assert data.demand is not None
+    demand = data.demand[:, 0] if data.demand.ndim == 2 and data.demand.shape[1] == 1 else data.demand
+    up = study.router.higher_means != "cheap_is_enough"
+    path = fixed_path(demand, [demand_threshold(t, up) for t in thresholds])
+    return AuditPoint(tuple(thresholds), routed_tier(path.levels, 1.0), path.levels, certifying)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    counts: ClassCounts
+    ids: tuple[str, ...]
+
+
+def _draw(inputs: Inputs, point: AuditPoint, per_class: int, seed: int) -> list[_Drawn]:
+    data, ids = inputs.assembled.data, inputs.labels.ids
+    held = data if point.certifying.all() else data.subset(point.certifying)
+    levels = point.levels[point.certifying]
+    hidden = point.certifying & (data.required == 0) & (point.tier < data.k - 1) & (data.weight > 0)
+    out = []
+    for r, (name, rule) in enumerate(inputs.study.risk.items()):
+        level, weight = class_units(held, levels, r)
+        population = np.flatnonzero(hidden & (data.risk == r))
+        n = effective_n(weight) if len(weight) else 0.0
+        share = float(weight[level < 1.0].sum() / weight.sum()) if len(weight) else 0.0
+        even = len(weight) == 0 or float(np.ptp(weight)) <= 1e-12 * float(weight.max())
+        n = float(len(weight)) if even else n
+        under = float(round(share * n)) if even else share * n
+        scale = 1.0
+        if len(population) and len(weight):
+            unit = float(held.weight.max()) / float(data.weight[point.certifying].max())  # a subset is rescaled
+            scale = max(1.0, unit * float(data.weight[population].max()) / float(weight.max()))
+        grouped = data.group is not None
+        counts = ClassCounts(name, rule.max_under_route, under, n, len(population), scale, grouped)
+        out.append(_Drawn(counts, tuple(draw_ids([ids[int(i)] for i in population], per_class, seed, name))))
+    return out
+
+
+def audit_labels(
+    study: Path,
+    *,
+    threshold: Sequence[str],
+    out: Path | None,
+    judged: Path | None,
+    per_class: int,
+    seed: int | None,
+    json_file: Path | None,
+    quiet: bool,
+) -> None:
+    """Draw (`out`), or read what was drawn back (`judged`). Raises `InputError` with every fault."""
+    if (out is None) == (judged is None):
+        raise InputError(Fault("one of --out and --judged is needed", "draw with --out, read back with --judged"))
+    if per_class < 1:
+        raise InputError(Fault(f"{per_class} is below 1", "write how many to draw a class", field="--per-class"))
+    if judged is not None:
+        record = _read_draw(draw_path(judged))
+        threshold = record["threshold_option"]
+        per_class, seed = record["per_class"], record["seed"]
+    read = read_study(study)
+    if threshold:
+        read = override(read, threshold=list(threshold))
+    inputs = read_inputs(read)
+    files = [study, inputs.study.labels.path]
+    seed = read.seed if seed is None else seed
+    if out is not None:
+        check_table_suffix(out)
+        refuse_to_overwrite(files, [out, draw_path(out), *([json_file] if json_file else [])])
+    elif json_file is not None:
+        refuse_to_overwrite([*files, judged], [json_file])
+    look = look_at(inputs, utc_now())
+    point = point_of(inputs, look)
+    drawn = _draw(inputs, point, per_class, seed)
+    delta = 1.0 - read.confidence if look.delta is None else look.delta
+    delta /= read.router.routers * (2 if read.router.policy == "both" else 1)
+    head: dict[str, Any] = {
+        "study": read.name,
+        "study_hash": f"sha256:{read.fingerprint.removeprefix('sha256:')}",
+        "labels_hash": f"sha256:{inputs.labels.fingerprint.removeprefix('sha256:')}",
+        "thresholds": None if point.thresholds is None else list(point.thresholds),
+        "rule": read.router.rule,
+        "threshold_option": list(threshold),
+        "per_class": per_class,
+        "seed": seed,
+    }
+    if out is not None:
+        _write_draw(inputs, out, head, drawn)
+        forecast = [audit_class(d.counts, len(d.ids), 0, delta) for d in drawn]
+        show([] if quiet else _draw_lines(out, point, forecast), inputs.notices)
+        return
+    assert judged is not None
+    _check_draw(record, head, drawn, judged)
+    missed, fingerprint = _missed(inputs, point, drawn, judged)
+    audits = [audit_class(d.counts, len(d.ids), len(missed[d.counts.name]), delta) for d in drawn]
+    document = {
+        "schema": "evalkit.labels-audit/1",
+        **head,
+        "judged_hash": f"sha256:{fingerprint}",
+        "delta": delta,
+        "look": look.number,
+        "certifies": look.delta is not None,
+        "classes": [{**a.as_json(), "missed_ids": missed[a.counts.name]} for a in audits],
+        "limits": list(_LIMITS),
+    }
+    if json_file is not None:
+        write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+    show([] if quiet else _judged_lines(audits, missed, delta, look), inputs.notices)
+
+
+def _write_draw(inputs: Inputs, out: Path, head: dict[str, Any], drawn: Sequence[_Drawn]) -> None:
+    """The file to judge, in a random order and without the label that is audited, and the record of the draw."""
+    labels = inputs.labels
+    where = {name: i for i, name in enumerate(labels.ids)}
+    names = draw_ids([name for d in drawn for name in d.ids], len(labels), head["seed"], "order")
+    at = [where[name] for name in names]
+    columns: dict[str, list[Any]] = {"id": names}
+    prompts = [labels.prompts[i] for i in at]
+    if any(p is not None for p in prompts):
+        columns["prompt"] = list(prompts)
+    if labels.messages is not None:
+        columns["messages"] = [labels.messages[i] for i in at]
+    columns["risk"] = [labels.risk_names[i] for i in at]
+    if labels.category is not None:
+        columns["category"] = [labels.category[i] for i in at]
+    columns["required_tier"] = [None] * len(at)
+    write_table(out, columns)
+    record = {
+        "schema": _DRAW,
+        **head,
+        "classes": [
+            {"risk": d.counts.name, "cheap_labels": d.counts.cheap_labels, "drawn": sorted(d.ids)} for d in drawn
+        ],
+    }
+    write_atomic(draw_path(out), json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+
+
+def _read_draw(path: Path) -> dict[str, Any]:
+    fix = "keep the record of the draw beside the judged file, under its name with .draw.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(Fault("there is no record of a draw", fix, file=str(path))) from None
+    except (OSError, ValueError, RecursionError):
+        raise InputError(Fault("the record of the draw cannot be read", fix, file=str(path))) from None
+    sound = isinstance(record, dict) and record.get("schema") == _DRAW
+    sound = sound and type(record.get("seed")) is int and type(record.get("per_class")) is int
+    given = record.get("threshold_option") if sound else None
+    sound = sound and isinstance(given, list) and all(isinstance(t, str) for t in given)
+    if not sound or record["per_class"] < 1:
+        raise InputError(Fault("is no record of a draw", fix, file=str(path)))
+    return dict(record)
+
+
+def _check_draw(record: dict[str, Any], head: dict[str, Any], drawn: Sequence[_Drawn], judged: Path) -> None:
+    """What was drawn then must be what is drawn now: from the same labels, at the same point."""
+    file, faults = str(draw_path(judged)), []
+    for key, what in (("labels_hash", "labels"), ("study_hash", "study"), ("thresholds", "threshold")):
+        if record.get(key) != head[key]:
+            faults.append(Fault(f"was drawn for another {what} than the study has now",
+                                "draw again with --out, and judge that", file=file, field=key))  # fmt: skip
+    wanted = [
+        {"risk": d.counts.name, "cheap_labels": d.counts.cheap_labels, "drawn": sorted(d.ids)} for d in drawn
+    ]
+    if not faults and record.get("classes") != wanted:
+        what = "does not hold the items that its seed draws"
+        faults.append(
+            Fault(what, "draw again with --out; items are not chosen by hand", file=file, field="classes")
+        )
+    if faults:
+        raise InputError(faults)
+
+
+def _missed(
+    inputs: Inputs, point: AuditPoint, drawn: Sequence[_Drawn], judged: Path
+) -> tuple[dict[str, list[str]], str]:
+    """Per class the drawn items whose judged tier is above the one they are routed to; all must be judged."""
+    study: RoutingStudy = inputs.study
+    found = read_labels(str(judged), tiers=study.tier_names, risk_classes=study.risk_classes)
+    where = {name: i for i, name in enumerate(found.ids)}
+    asked = {name for d in drawn for name in d.ids}
+    faults = []
+    absent = sorted(asked - set(where))
+    if absent:
+        fix = "judge every item that was drawn; one left out would make the bound too good"
+        what = f"{len(absent):,} drawn items are missing: {listed([quoted(n) for n in absent])}"
+        faults.append(Fault(what, fix, file=str(judged), field="id"))
+    more = sorted(set(where) - asked)
+    if more:
+        what = f"{len(more):,} items were not drawn: {listed([quoted(n) for n in more])}"
+        faults.append(Fault(what, "leave them out", file=str(judged), field="id"))
+    if faults:
+        raise InputError(faults)
+    position = {name: i for i, name in enumerate(inputs.labels.ids)}
+    top = len(study.tiers)
+    missed: dict[str, list[str]] = {}
+    for one in drawn:
+        missed[one.counts.name] = sorted(
+            name for name in one.ids if int(point.tier[position[name]]) < int(found.required[where[name]]) < top
+        )
+    return missed, found.fingerprint
+
+
+def _draw_lines(out: Path, point: AuditPoint, forecast: Sequence[ClassAudit]) -> list[str]:
+    at = (
+        "the judged decisions"
+        if point.thresholds is None
+        else "threshold " + ", ".join(map(repr, point.thresholds))
+    )
+    total = sum(a.audited for a in forecast)
+    lines = [f"{out}: {total:,} items to judge again, labelled cheap and below the strongest tier at {at}"]
+    lines.append(f"{'risk':<16}{'cheap labels':>13}{'drawn':>7}{'limit':>8}  bound if none is missed")
+    for audit in forecast:
+        bound = f"{_percent(audit.upper)} (without an audit {_percent(audit.upper_unaudited)})"
+        lines.append(
+            f"{_short(audit.counts.name):<16}{audit.counts.cheap_labels:>13,}{audit.audited:>7,}"
+            f"{_percent(audit.counts.limit):>8}  {bound}"
+        )
+    lines.append(
+        "Fill in required_tier without looking at the old label, then run the same command with --judged."
+    )
+    return lines
+
+
+def _judged_lines(
+    audits: Sequence[ClassAudit], missed: dict[str, list[str]], delta: float, look: Look
+) -> list[str]:
+    lines = [f"{'risk':<16}{'audited':>8}{'missed':>7}{'of needs':>10}{'bound':>9}{'without':>9}{'limit':>8}"]
+    for audit in audits:
+        kept = {True: "  kept", False: "  NOT KEPT", None: ""}[audit.within_limit]
+        lines.append(
+            f"{_short(audit.counts.name):<16}{audit.audited:>8,}{audit.missed:>7,}"
+            f"{_percent(audit.missed_share_upper):>10}{_percent(audit.upper):>9}{_percent(audit.upper_unaudited):>9}"
+            f"{_percent(audit.counts.limit):>8}{kept}"
+        )
+    lines.append("of needs: at most this share of the true needs is labelled cheap; bound: on the true rate")
+    lines.append(f"delta {delta:.4g}, half for the rate and half for the audit")
+    if look.delta is None:
+        lines.append("This look was not declared, so nothing is certified.")
+    for name, ids in missed.items():
+        if ids:
+            lines.append(f"{name}: missed needs {listed(ids)}; put their labels right (that is a new look)")
+    return lines
+
+
+def _short(text: str) -> str:
+    from evalkit.errors import visible
+
+    shown = visible(text, 15)
+    return shown if len(shown) < 16 else shown[:14] + "…"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.3g} %"
