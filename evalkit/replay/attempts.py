@@ -20,7 +20,10 @@ from evalkit.replay.settings import RunSettings
 from evalkit.replay.spend import Budget
 from evalkit.replay.summary import Tally
 
-__all__ = ["Caller", "Job", "is_recorded"]
+__all__ = ["SPEND_CAP", "Caller", "Job", "is_recorded"]
+
+SPEND_CAP = "spend cap"
+"""How a run ends that a cap leaves no room for another call."""
 
 
 def is_recorded(provider: Provider, request: Request) -> bool:
@@ -103,13 +106,14 @@ class Caller:
                 return None
 
     async def _attempt(self, job: Job, number: int, waited_s: float) -> Reply | Failure | None:
+        await job.lane.quiet(job.cell.candidate)
         await job.lane.acquire()
         try:
             charge = _Charge(self._to_hold(job))
             with job.lane.held_up():
                 room = await self._budget.reserve(charge.held_usd)
             if not room:
-                self._end("spend cap")
+                self._end(SPEND_CAP)
                 return None
             try:
                 await job.lane.pass_limits(job.tokens)

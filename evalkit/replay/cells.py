@@ -105,8 +105,14 @@ class CellRecord:
 
     @property
     def attempts(self) -> int:
-        """Attempts of all steps in all runs, those of killed processes included."""
-        return sum(len(step.attempts) for step in self.steps)
+        """Attempts of all steps in all runs that had an end. What a killed process had in flight says nothing of
+        the model: see `abandoned`."""
+        return sum(attempt.state != "abandoned" for attempt in self._attempts())
+
+    @property
+    def abandoned(self) -> int:
+        """Attempts that a killed or interrupted run gave up: sent, possibly paid, and never heard of again."""
+        return sum(attempt.state == "abandoned" for attempt in self._attempts())
 
     @property
     def run(self) -> str | None:

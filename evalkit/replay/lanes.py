@@ -42,12 +42,19 @@ class Lane:
         self._held = self._held_up = 0
         self._peak = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._quiet_until: dict[str, float] = {}
+        self._longest_s = settings.longest_wait_s
         self._wrong_keys: Counter[str] = Counter()
         self._failed_cells: Counter[str] = Counter()
 
     def next_cell(self) -> Cell | None:
         """The next cell to do; None where all are taken. Cells of a stopped candidate are left for a later run."""
         return next((cell for cell in self._cells if cell.candidate not in self.stopped), None)
+
+    async def quiet(self, candidate: str) -> None:
+        """Wait as long as the endpoint asked to leave this candidate alone. Nobody uses up attempts meanwhile."""
+        while (left := self._quiet_until.get(candidate, 0.0) - time.monotonic()) > 0:
+            await asyncio.sleep(left)
 
     # Calls in flight
 
@@ -120,6 +127,9 @@ class Lane:
             self._wrong_keys[candidate] = 0
         elif result is not None and result.kind is FailureKind.RATE_LIMIT:
             self.concurrency.rate_limited(mark)
+            if result.retry_after_s is not None and result.retry_after_s <= self._longest_s:
+                until = time.monotonic() + result.retry_after_s
+                self._quiet_until[candidate] = max(until, self._quiet_until.get(candidate, 0.0))
         elif result is not None and result.kind is FailureKind.AUTHENTICATION:
             self._wrong_keys[candidate] += 1
             if self._wrong_keys[candidate] == _WRONG_KEYS:

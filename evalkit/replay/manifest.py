@@ -15,10 +15,12 @@ __all__ = ["FREE_FIELDS", "Change", "changes", "check_manifest", "keep_manifest"
 
 FREE_FIELDS = frozenset(
     {
+        "batch",
         "concurrency",
         "evalkit",
         "max_attempts",
         "max_spend_usd",
+        "prices",
         "request_timeout_s",
         "requests_per_minute",
         "run_timeout_s",

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from evalkit.costs.decimals import plain_decimal
 from evalkit.errors import visible
 from evalkit.providers.call import Failure, Provider, Reply, Request
 from evalkit.providers.key import request_key
-from evalkit.replay.attempts import Caller, Job, is_recorded
+from evalkit.replay.attempts import SPEND_CAP, Caller, Job, is_recorded
 from evalkit.replay.charges import charged_so_far, check_cap
 from evalkit.replay.lanes import Lane
 from evalkit.replay.ledger import Attempt, Ledger
@@ -102,14 +103,20 @@ class _Run:
             with self.signals():
                 await self.work(lanes)
             if self.ended is not None:
-                self.progress.notice(
-                    f"ended: {self.ended}. Nothing is lost: run the same command again to resume."
-                )
+                self.progress.notice(self.how_it_ended(self.ended))
             self.ended = self.ended or "done"
         finally:
             self.progress.close(self.tally)
             self.ledger.end_run(self.id, self.ended or "error")
         return self.summary(lanes, time.monotonic() - began)
+
+    def how_it_ended(self, ended: str) -> str:
+        """Why the run stopped, and how to go on."""
+        if ended == SPEND_CAP and self.budget.cap_usd is not None:
+            cap, charged = plain_decimal(self.budget.cap_usd), plain_decimal(self.budget.charged_usd)
+            what = f"the spend cap of {cap} USD leaves no room for another call: {charged} USD are charged to it"
+            return f"{what}. Nothing is lost: raise the cap to resume."
+        return f"{ended}. Nothing is lost: run the same command again to resume."
 
     def lanes(self) -> list[Lane]:
         """The candidates by endpoint, each endpoint with the cells of its candidates in turn."""
@@ -152,9 +159,9 @@ class _Run:
             calling = waiting & self.caller.calling
             if calling:
                 ends = asyncio.create_task(asyncio.wait(calling))
-                await asyncio.wait(
-                    {ends, hurry}, timeout=self.settings.grace_s, return_when=asyncio.FIRST_COMPLETED
-                )
+                # Nothing is urgent about a cap: whatever is in flight under it may come to its end.
+                grace = None if self.ended == SPEND_CAP else self.settings.grace_s
+                await asyncio.wait({ends, hurry}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
                 ends.cancel()
         finally:
             for task in (stop, hurry, *workers):

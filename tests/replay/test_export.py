@@ -210,7 +210,8 @@ def test_a_cell_that_was_not_reached_has_no_figures(tmp_path: Path) -> None:
     go(tmp_path, plan_of(cell for cell in plan if cell.item != "q3"), provider, settings)
     with Ledger.read(tmp_path / "ledger.sqlite") as ledger:
         first, second, third = cells_of(ledger, plan)
-    assert (first.result, first.task_s, first.attempts, first.complete) == (None, None, 1, False)
+    assert (first.result, first.task_s, first.attempts, first.abandoned) == (None, None, 0, 1)
+    assert not first.complete
     assert first.cost.usd is None
     assert second.cost.usd == COST_USD
     assert (third.steps, third.result, third.cost.usd, third.attempts) == ((), None, None, 0)

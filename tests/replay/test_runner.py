@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalkit.costs import PriceCard, PricePeriod, Rates
 from evalkit.errors import InputError
 from evalkit.providers.call import Billed, Failure, FailureKind, Reply, Request
 from evalkit.providers.key import request_key
-from evalkit.replay import Ledger, PlanCandidate, RunSettings, cells_of, plan_cells, plan_of
+from evalkit.replay import CardPricing, Ledger, PlanCandidate, RunSettings, cells_of, plan_cells, plan_of
 from evalkit.replay.adaptive import Concurrency
 from evalkit.testing import After, ScriptedProvider, last_text
-from tests.replay.support import BUSY, COST_USD, DOWN, FAST, LOST, NO_KEY, WRONG, go, item, ok, plan_for
+from tests.replay.support import BUSY, CARD, COST_USD, DOWN, FAST, LOST, NO_KEY, WRONG, go, item, ok, plan_for
 
 NAMES = [f"q{n}" for n in range(20)]
 
@@ -271,6 +272,50 @@ def test_server_errors_do_not_shrink_it(tmp_path: Path) -> None:
     found = go(tmp_path, plan_for([f"q{n}" for n in range(100)]), provider, replace(FAST, concurrency=8))
     lane = found.endpoints["demo"]
     assert (lane.slowed, lane.final, lane.peak) == (0, 8, 8)
+
+
+def test_nobody_uses_up_attempts_while_the_endpoint_asks_to_wait(tmp_path: Path) -> None:
+    class Window:
+        """Refuses everything for a while from the first request on."""
+
+        closed_until = 0.0
+
+        async def call(self, request: Request) -> Reply | Failure:
+            now = asyncio.get_running_loop().time()
+            self.closed_until = self.closed_until or now + 0.3
+            left = self.closed_until - now
+            return replace(BUSY, retry_after_s=left) if left > 0 else ok()
+
+        async def aclose(self) -> None:
+            pass
+
+    found = go(tmp_path, plan_for(NAMES), Window(), replace(FAST, max_attempts=2))
+    assert found.replied == 20
+    assert found.attempts_failed[FailureKind.RATE_LIMIT] <= FAST.concurrency
+    with Ledger.read(tmp_path / "ledger.sqlite") as ledger:
+        untouched = [r for r in cells_of(ledger, plan_for(NAMES)) if r.attempts == 1]
+    assert len(untouched) >= 20 - FAST.concurrency
+    assert all(
+        record.task_s is not None and record.task_s < 0.2 for record in untouched
+    )  # queueing is no task time
+
+
+def test_what_is_in_flight_when_the_cap_is_reached_comes_to_its_end(tmp_path: Path) -> None:
+    free = PlanCandidate("free", "local/free", {"max_tokens": 9})
+    paid = PlanCandidate("mid", "demo/mid", {"max_tokens": 9})
+    plan = plan_cells([item(name) for name in NAMES], [free, paid])
+    prices = {**CARD.models, "local/free": (PricePeriod(Rates(Decimal(0), Decimal(0))),)}
+    slow = ScriptedProvider(lambda _: replace(ok(), served_model="local/free"), delay_s=0.3)
+    capped = replace(FAST, max_spend_usd=Decimal("0.001"), grace_s=0.0)  # one paid call
+    said: list[str] = []
+    providers = {"free": slow, "mid": ScriptedProvider(lambda _: ok(), delay_s=0.1)}
+    pricing = CardPricing(PriceCard(prices))
+    found = go(tmp_path, plan, providers, capped, pricing=pricing, progress=Heard(said))
+    assert found.ended == "spend cap"
+    assert found.replied == len(slow.requests) + 1 > 1
+    with Ledger.read(tmp_path / "ledger.sqlite") as ledger:
+        assert {attempt.state for attempt in ledger.every_attempt()} == {"reply"}
+    assert any("cap of 0.001 USD" in line and "raise the cap" in line for line in said)
 
 
 def test_limits_per_minute_hold(tmp_path: Path) -> None:
