@@ -56,6 +56,18 @@ COMMANDS: tuple[LazyCommand, ...] = (
         "Compare two runs: what newly fails, what newly works, what it costs.",
     ),
     LazyCommand(
+        "sign-off",
+        "evalkit.cli.sign_off",
+        "sign_off",
+        "Gather finished runs under a gate policy into one verdict and one document.",
+    ),
+    LazyCommand(
+        "verify",
+        "evalkit.cli.verify",
+        "verify",
+        "Compute every figure of a sign-off or run again and name whatever was changed.",
+    ),
+    LazyCommand(
         "sign",
         "evalkit.cli.sign",
         "sign",
@@ -67,7 +79,7 @@ COMMANDS: tuple[LazyCommand, ...] = (
         "replay",
         "Call the models of a study, keep every reply, and grade them into outcomes.",
     ),
-    LazyCommand("labels", "evalkit.cli.labels", "app", "Check and derive labels."),
+    LazyCommand("labels", "evalkit.cli.labels", "app", "Draw, plan, check, derive, compare and audit labels."),
     LazyCommand("import", "evalkit.cli.import_", "app", "Turn result files of other tools into outcomes."),
     LazyCommand(
         "reprice", "evalkit.cli.reprice", "reprice", "Price a finished run with another card, calling no model."

@@ -73,7 +73,7 @@ def non_inferiority(paired: Paired, *, against: str, margin: float, delta: float
         status = Status.ESTIMATE if searched else Status.CERTIFIED
         if searched:
             basis = "estimate"
-            text = f"NOT CERTIFIED (the threshold was chosen on these items, which the bound leaves out). {text}"
+            text = f"{text}; the threshold was chosen on these items, which the bound leaves out"
     else:
         status = Status.INSUFFICIENT
         if mean > -margin:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
 from typing import Literal, cast
@@ -90,6 +91,20 @@ class Policy:
     def file(self) -> str:
         """The name of the file, without its folder."""
         return self.path.name
+
+    @property
+    def gates_fingerprint(self) -> str:
+        """SHA-256 in hex of what the policy asks for, without release and signers: asking for something else of
+        the same labels is another look at them."""
+        baseline = self.baseline
+        asked = [
+            [[name, r.max_under_route, r.max_failure, r.gate_on] for name, r in sorted(self.risk.items())],
+            [getattr(self.limits, one.name) for one in fields(self.limits)],
+            None if baseline is None else [list(baseline.arms), baseline.today_written, baseline.margin],
+            [self.judge_min_agreement, self.judge_max_unparseable, self.labels_min_alpha],
+            [self.labels_max_age_days, self.prices_max_age_days, self.attempts_max],
+        ]
+        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
 _TOP = ("policy", "risk", "baseline", "limits", "judge", "labels", "prices", "attempts", "release", "signers")

@@ -111,7 +111,10 @@ def _reasons(
 
 
 def _of_gate(gate: SignoffGate, told: Gate) -> dict[str, Any]:
-    return {"code": gate.gate.status.value, "gate": gate.id, "text": told.message}
+    text = told.message
+    if gate.gate.status is Status.ESTIMATE and "NOT CERTIFIED" not in text:
+        text = f"NOT CERTIFIED: {text}"
+    return {"code": gate.gate.status.value, "gate": gate.id, "text": text}
 
 
 def _next_step(

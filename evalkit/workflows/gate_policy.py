@@ -23,5 +23,10 @@ def under_policy(study: AnyStudy) -> tuple[AnyStudy, dict[str, Any] | None]:
         return study, None
     policy = read_policy(study.policy)
     held, changes = held_to(study, policy)
-    recorded = {"file": policy.file, "sha256": policy.sha256, "stricter": [one.as_json() for one in changes]}
+    recorded = {
+        "file": policy.file,
+        "sha256": policy.sha256,
+        "gates_sha256": policy.gates_fingerprint,
+        "stricter": [one.as_json() for one in changes],
+    }
     return held, recorded

@@ -197,6 +197,8 @@ def look_at(inputs: LadderInputs, now: str, *, book: bool = True) -> Look:
     }
     if inputs.priced.card_hash is not None:
         parts["prices"] = inputs.priced.card_hash
+    if inputs.policy is not None:  # to ask for something else of the same labels is another look
+        parts["policy"] = inputs.policy["gates_sha256"]
     # Where no arm has a known cost none can be selected: putting that right must not cost the look.
     cost = inputs.assembled.data.cost_usd[inputs.assembled.data.sampled]
     delta = 1.0 - study.confidence

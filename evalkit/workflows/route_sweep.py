@@ -245,6 +245,8 @@ def look_at(inputs: Inputs, now: str, *, book: bool = True) -> Look:
             parts[name] = part.fingerprint
     if inputs.priced is not None and inputs.priced.card_hash is not None:
         parts["prices"] = inputs.priced.card_hash
+    if inputs.policy is not None:  # to ask for something else of the same labels is another look
+        parts["policy"] = inputs.policy["gates_sha256"]
     cost = inputs.assembled.data.tier_cost_usd
     fixed = study.router.thresholds is not None or inputs.decisions is not None
     # Where a cost is unknown no threshold can be selected: putting that right must not cost the look.
