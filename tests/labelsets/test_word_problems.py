@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 import threading
 from collections import Counter
@@ -24,6 +25,7 @@ from evalkit.grading import grade_reply, parse_check
 from evalkit.providers.recordings import latest_replies, lock, read_recording
 from evalkit.study.prices import read_price_card
 from evalkit.study.reasoning import read_reasoning_study
+from evalkit.tabular.write import write_table
 
 Row = dict[str, Any]
 FOLDER = Path(__file__).resolve().parents[2] / "labelsets" / "word-problems"
@@ -35,7 +37,7 @@ KOREAN = ("월요일", "화요일", "수요일", "목요일", "금요일", "토�
 def scripts() -> Iterator[dict[str, ModuleType]]:
     """The study's scripts, which lie beside their data and not in the package."""
     sys.path.insert(0, str(FOLDER))
-    names = ("arms", "record_arms")
+    names = ("arms", "record_arms", "grade")
     try:
         yield {name: importlib.import_module(name) for name in names}
     finally:
@@ -181,7 +183,7 @@ def test_the_check_takes_the_reference_and_nothing_else(tasks: list[Row]) -> Non
 
 def test_settings_and_arms_agree(scripts: dict[str, ModuleType]) -> None:
     arms = scripts["arms"]
-    study = read_reasoning_study(FOLDER / "study.draft.yaml", files_exist=False)
+    study = read_reasoning_study(FOLDER / "study.yaml")
     assert [(a.name, a.budget_tokens, len(a.steps) or 1, a.model) for a in study.arms] == [
         (a.name, a.budget_tokens, a.steps, arms.MODEL.name) for a in arms.ARMS
     ]
@@ -192,6 +194,46 @@ def test_settings_and_arms_agree(scripts: dict[str, ModuleType]) -> None:
     assert study.samples == len(arms.SEEDS)
     assert set(study.risk) == {"routine", "billing"}
     assert set(read_price_card(FOLDER / "prices.yaml").models) == {arms.MODEL.name}
+
+
+def test_regrading_the_recording_gives_the_outcomes(scripts: dict[str, ModuleType], tmp_path: Path) -> None:
+    rows = scripts["grade"].outcomes()
+    assert len(rows) == 48 * 5 * 3
+    write_table(tmp_path / "again.jsonl", {name: [row[name] for row in rows] for name in rows[0]})
+    assert (tmp_path / "again.jsonl").read_bytes() == (FOLDER / "outcomes.jsonl").read_bytes()
+
+
+def test_the_recording_kept_to_its_caps(scripts: dict[str, ModuleType], tasks: list[Row]) -> None:
+    arms = scripts["arms"]
+    lines = read_recording(FOLDER / "recording.jsonl")
+    assert {line["model_sha256"] for line in lines if line["kind"] == "run"} == {arms.MODEL.sha256}
+    runs = latest_replies(lines)
+    keys = {
+        arms.run_key(arms.MODEL, arm, task, seed) for arm in arms.ARMS for task in tasks for seed in arms.SEEDS
+    }
+    assert set(runs) == keys
+    for run in runs.values():
+        assert [call["step"] for call in run["calls"]][-1] == "answer"
+        for call in run["calls"]:
+            assert call["served_model"] == arms.MODEL.served_name
+            assert 0 < call["new_tokens"] <= call["max_tokens"]
+            if call["step"] == "answer":
+                assert call["max_tokens"] == arms.ANSWER_TOKENS
+
+
+def test_passes_hold_under_a_plainer_reading(tasks: list[Row]) -> None:
+    """Written apart from the grader: the one number of the answer, or its one word, is the reference."""
+    references = {task["id"]: (task["metadata"]["check"]["kind"], task["reference"]) for task in tasks}
+    rows = [json.loads(line) for line in (FOLDER / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()]
+    passed = [row for row in rows if row.get("passed")]
+    assert len(passed) >= 100
+    for row in passed:
+        kind, reference = references[row["id"]]
+        if kind == "number":
+            (number,) = re.findall(r"-?\d[\d,]*\.?\d*", row["reply"])
+            assert float(number.replace(",", "").rstrip(".")) == float(reference.replace(",", ""))
+        else:
+            assert "".join(ch for ch in row["reply"] if ch.isalnum()).casefold() == reference.casefold()
 
 
 def played(arms: ModuleType, name: str, task: Row, reply: str) -> list[Any]:

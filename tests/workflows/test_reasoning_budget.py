@@ -411,3 +411,22 @@ def test_weights_and_groups_reach_the_ladder(tmp_path: Path, capsys: pytest.Capt
     gate = next(g for g in result["gates"] if g["name"] == "pass_rate")
     assert gate["n"] == pytest.approx(60 / 2 / 2)
     assert set(ARMS) == {a["name"] for a in result["arms"]}
+
+
+def test_without_a_study_the_bundled_one_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evalkit.cli.app import main
+    from evalkit.study.bundled import bundled_path
+    from evalkit.workflows import reasoning_budget_command
+
+    folder = tmp_path / "bundled"
+    folder.mkdir()
+    source = bundled_path(reasoning_budget_command.BUNDLED)
+    for name in ("study.yaml", "tasks.jsonl", "outcomes.jsonl", "prices.yaml"):
+        (folder / name).write_bytes((source.parent / name).read_bytes())
+    # A copy, so that the look at the bundled tasks is not spent by a test.
+    monkeypatch.setattr(reasoning_budget_command, "bundled_path", lambda name: folder / "study.yaml")
+    assert main(["reasoning-budget", "--out", str(tmp_path / "out")]) == 1
+    result = json.loads((tmp_path / "out" / "result.json").read_text(encoding="utf-8"))
+    assert [arm["name"] for arm in result["arms"]] == ["plain", "multi-step", "think-32", "think-64", "think-160"]
+    # Worked out from the outcomes: 18, 29, 26, 35 and 53 of 144 runs pass, three of each task.
+    assert [round(arm["pass_rate_lower"] * 144) for arm in result["arms"]] == [18, 29, 26, 35, 53]
