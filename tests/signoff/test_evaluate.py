@@ -1,0 +1,260 @@
+"""The gates of a policy and the verdict over all of them, on runs made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalkit.gates import Status
+from evalkit.signoff.baseline import difference_bounds, non_inferiority
+from evalkit.signoff.document import signoff_document
+from evalkit.signoff.evaluate import all_gates
+from evalkit.signoff.model import Paired, RunFacts
+from evalkit.signoff.policy import ClassRule, Policy, PolicyLimits
+from evalkit.signoff.verdict import signoff_verdict
+from evalkit.statistics.bounds import upper_bound
+from tests.signoff.facts import AT, gate_row, run_facts, write_policy
+
+
+def policy_of(tmp_path: Path, text: str) -> Policy:
+    return write_policy(tmp_path / "gates.yaml", f"policy: p\n{text}")
+
+
+def gates_of(policy: Policy, *runs: RunFacts, at: str = AT) -> dict[str, Any]:
+    return {gate.id: gate for gate in all_gates(policy, runs, at)}
+
+
+def state(policy: Policy, id_: str, *runs: RunFacts, at: str = AT) -> tuple[str, str]:
+    gate = gates_of(policy, *runs, at=at)[id_]
+    return gate.gate.status.value, gate.state
+
+
+def test_the_policy_must_be_the_one_that_the_run_recorded(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, "attempts: {max: 1}\n")
+    for recorded, expected in ((policy.sha256, "pass"), (None, "open"), ("0" * 64, "open")):
+        run = run_facts(gate_row(), policy_sha256=recorded)
+        assert state(policy, "support:policy_before_run", run)[1] == expected
+        verdict = signoff_verdict(all_gates(policy, [run], AT), [run])
+        assert verdict["decision"] == ("approve" if expected == "pass" else "insufficient_evidence")
+
+
+def test_a_run_whose_figures_were_not_computed_again_is_open(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, "attempts: {max: 1}\n")
+    run = run_facts(gate_row(), policy_sha256=policy.sha256, evidence="the bundle is missing")
+    assert state(policy, "support:evidence", run) == ("not_statable", "open")
+    assert signoff_verdict(all_gates(policy, [run], AT), [run])["decision"] == "insufficient_evidence"
+
+
+@pytest.mark.parametrize(
+    ("gate", "extra"),
+    [
+        (gate_row(limit=0.02), None),  # judged as strictly as the policy asks: the run's gate is the policy's
+        (gate_row(limit=0.01), None),
+        (gate_row(limit=0.05), "looser limit"),
+        (gate_row("under_route:low"), "judged no limit"),
+        (gate_row(limit=0.02, status="estimate"), "asks for a bound"),
+    ],
+)
+def test_a_limit_that_the_run_did_not_judge_as_strictly_is_open(
+    tmp_path: Path, gate: dict[str, Any], extra: str | None
+) -> None:
+    policy = policy_of(tmp_path, "risk: {critical: {max_under_route: 0.02}}\n")
+    found = gates_of(policy, run_facts(gate, policy_sha256=policy.sha256)).get(
+        "support:policy:under_route:critical"
+    )
+    if extra is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found.state, extra in found.gate.message, found.risk) == ("open", True, "critical")
+
+
+def test_a_class_that_no_run_has_is_open_and_so_is_a_limit_without_a_run_of_its_kind(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, "risk: {critcal: {max_under_route: 0.02}, critical: {max_failure: 0.1}}\n")
+    run = run_facts(gate_row(), policy_sha256=policy.sha256)
+    assert state(policy, "under_route:critcal", run) == ("not_statable", "open")
+    assert state(policy, "risk_failure:critical", run) == ("not_statable", "open")
+
+
+def test_the_answered_share_comes_from_the_bounds_of_the_pass_rate(tmp_path: Path) -> None:
+    run = run_facts(gate_row())  # .95 to .96: 1 % unanswered
+    for limit, expected in ((0.99, ("estimate", "pass")), (0.995, ("insufficient", "open"))):
+        policy = policy_of(tmp_path, f"limits: {{min_answered_share: {limit}}}\n")
+        assert state(policy, "support:answered_share", run) == expected
+
+
+def test_what_the_policy_asks_for_and_nobody_measured_is_open(tmp_path: Path) -> None:
+    policy = policy_of(
+        tmp_path,
+        "judge: {min_agreement: 0.8, max_unparseable: 0.05}\nlabels: {min_alpha: 0.7, max_age_days: 180}\n"
+        'prices: {max_age_days: 60}\nbaseline: {arm: "always:frontier", margin_points: 1}\n',
+    )
+    run = run_facts(gate_row(), policy_sha256=policy.sha256)
+    found = gates_of(policy, run)
+    names = ("judge_agreement", "judge_unparseable", "label_agreement", "label_age", "price_age")
+    for name in (*names, "non_inferiority:always:frontier"):
+        assert found[f"support:{name}"].gate.status is Status.NOT_STATABLE, name
+    verdict = signoff_verdict(list(found.values()), [run])
+    assert verdict["decision"] == "insufficient_evidence"
+
+
+def test_judge_agreement_is_judged_on_its_exact_bound_over_items(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, "judge: {min_agreement: 0.8}\n")
+
+    def judged(agreed: int, n: int, items: int) -> tuple[str, float]:
+        quality = {"agreement": {"n": n, "agreed": agreed, "rate": agreed / n}, "items": items}
+        gate = gates_of(policy, run_facts(gate_row(), provenance={"judge": {"quality": quality}}))[
+            "support:judge_agreement"
+        ].gate
+        assert gate.bound is not None
+        return gate.status.value, gate.bound
+
+    status, bound = judged(270, 300, 300)
+    assert status == "certified"
+    assert bound == pytest.approx(1 - (upper_bound(30, 300, 0.95) or 1), abs=1e-12)
+    assert judged(270, 300, 30)[0] == "insufficient"  # ten replies an item are thirty items, not 300
+    assert judged(82, 100, 100)[0] == "insufficient"  # 82 % seen, the bound is below 80 %
+
+
+@pytest.mark.parametrize(
+    ("oldest", "expected"),
+    [
+        ("2026-06-04", "pass"),  # 180 days
+        ("2026-06-03", "open"),
+        ("2026-12-02", "open"),  # a day to come
+        (None, "open"),
+    ],
+)
+def test_ages_are_counted_to_the_day_of_the_sign_off(tmp_path: Path, oldest: str | None, expected: str) -> None:
+    policy = policy_of(tmp_path, "labels: {max_age_days: 180}\n")
+    run = run_facts(gate_row(), provenance={"labels": {"labelled": {"oldest": oldest}}})
+    assert state(policy, "support:label_age", run)[1] == expected
+
+
+def test_looks_and_expiry(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, 'attempts: {max: 1}\nrelease: {expires: "2026-12-01"}\n')
+    looks = {"declared": 3, "this": 2, "delta": 0.01, "recorded": True}
+    run = run_facts(gate_row(), policy_sha256=policy.sha256, looks=looks)
+    assert state(policy, "support:attempts", run) == ("insufficient", "open")
+    assert state(policy, "sign_off_expiry", run)[1] == "pass"  # its last day is not over
+    assert state(policy, "sign_off_expiry", run, at="2026-12-02T00:00:00Z")[1] == "open"
+
+
+def test_a_runs_own_verdict_makes_the_whole_worse_never_better(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, "attempts: {max: 1}\n")
+    for decision in ("reject", "insufficient_evidence"):
+        run = run_facts(gate_row(), policy_sha256=policy.sha256, decision=decision)
+        verdict = signoff_verdict(all_gates(policy, [run], AT), [run])
+        assert verdict["decision"] == decision
+        assert verdict["reasons"][-1]["code"] == f"run_{decision}"
+    broken = run_facts(gate_row(status="violated"), policy_sha256=policy.sha256)
+    assert signoff_verdict(all_gates(policy, [broken], AT), [broken])["decision"] == "reject"
+
+
+def test_nothing_is_approved_without_a_run(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, 'attempts: {max: 1}\nrelease: {expires: "2027-01-01"}\n')
+    assert signoff_verdict(all_gates(policy, [], AT), [])["decision"] == "insufficient_evidence"
+
+
+STATUSES = st.sampled_from([status.value for status in Status])
+RULES = st.lists(
+    st.tuples(st.sampled_from([True, False, None]), st.sampled_from(["reject", "insufficient_evidence"])),
+    max_size=3,
+)
+
+
+@given(
+    st.lists(st.tuples(st.lists(STATUSES, max_size=4), RULES, st.sampled_from(["approve", "reject"])), max_size=3),
+    st.booleans(),
+)
+def test_no_sign_off_approves_with_one_open_or_failing_gate_rule_or_run(
+    runs: list[tuple[list[str], list[tuple[bool | None, str]], str]], recorded: bool
+) -> None:
+    policy = Policy("p", Path("gates.yaml"), "a" * 64, b"", {"critical": ClassRule(0.05)}, PolicyLimits())
+    facts = []
+    for place, (statuses, rules, decision) in enumerate(runs):
+        rows = [
+            {"name": f"r{i}", "triggered": t, "detail": "d", "on_trigger": o} for i, (t, o) in enumerate(rules)
+        ]
+        gates = [gate_row("under_route:critical", status) for status in statuses]
+        sha = policy.sha256 if recorded else None
+        facts.append(run_facts(*gates, policy_sha256=sha, decision=decision, stop_rules=rows, id=f"run-{place}"))
+    document = signoff_document(policy, facts, created_at=AT, manifest=[])
+    states = [gate["state"] for gate in document["gates"]]
+    fine = (
+        bool(facts)
+        and recorded
+        and set(states) == {"pass"}
+        and all(decision == "approve" and statuses for statuses, _, decision in runs)
+        and not any(triggered is not False for _, rules, _ in runs for triggered, _ in rules)
+    )
+    assert (document["verdict"]["decision"] == "approve") is (
+        fine and all(status == "certified" for statuses, _, _ in runs for status in statuses)
+    )
+    if "fail" in states:
+        assert document["verdict"]["decision"] == "reject"
+    from evalkit.reporting.signoff import signoff_contradictions
+
+    assert signoff_contradictions(document) == []
+
+
+def paired(d: list[float], weight: list[float] | None = None, group: list[int] | None = None) -> Paired:
+    w = np.ones(len(d)) if weight is None else np.array(weight)
+    return Paired(np.array(d), w, None if group is None else np.array(group))
+
+
+def test_non_inferiority_takes_the_worse_of_t_and_the_exact_bound() -> None:
+    from scipy import stats
+
+    d = [1.0] * 6 + [-1.0] * 10 + [0.0] * 384
+    mean, lower, upper, n = difference_bounds(paired(d), 0.05)
+    t = stats.ttest_1samp(d, 0).confidence_interval(0.90)
+    exact = 6 / 400 - stats.binomtest(10, 400, alternative="less").proportion_ci(0.95, "exact").high
+    assert (mean, n) == (pytest.approx(-0.01), 400)
+    assert lower == pytest.approx(min(t.low, exact), abs=1e-9)
+    other = stats.binomtest(6, 400, alternative="less").proportion_ci(0.95, "exact").high - 10 / 400
+    assert upper == pytest.approx(max(t.high, other), abs=1e-9)
+
+
+def test_items_that_all_agree_certify_no_margin_below_what_their_number_bounds() -> None:
+    gate = non_inferiority(paired([0.0] * 100), against="x", margin=0.02, delta=0.05, searched=False)
+    assert gate.status is Status.INSUFFICIENT  # 0 of 100 lost could be 2.95 %
+    assert gate.bound == pytest.approx(-100 * (upper_bound(0, 100) or 1), abs=1e-6)
+    assert gate.missing_n is not None
+    more = non_inferiority(paired([0.0] * 150), against="x", margin=0.02, delta=0.05, searched=False)
+    assert more.status is Status.CERTIFIED
+
+
+def test_a_conversation_counts_once_however_long_it_is() -> None:
+    d = [0.0] * 600
+    alone = difference_bounds(paired(d), 0.05)
+    tens = difference_bounds(paired(d, group=[i // 10 for i in range(600)]), 0.05)
+    assert (alone[3], tens[3]) == (600, 60)
+    assert tens[1] is not None
+    assert tens[1] == pytest.approx(-(upper_bound(0, 60) or 1))
+
+
+def test_a_searched_threshold_is_never_certified_and_a_lost_pass_rate_is_rejected() -> None:
+    assert non_inferiority(paired([0.0] * 400), against="x", margin=0.02, delta=0.05, searched=True).status is (
+        Status.ESTIMATE
+    )
+    lost = paired([-1.0] * 60 + [0.0] * 340)
+    for searched in (True, False):
+        gate = non_inferiority(lost, against="x", margin=0.02, delta=0.05, searched=searched)
+        assert gate.status is Status.VIOLATED
+    assert non_inferiority(paired([0.0] * 400), against="x", margin=0.02, delta=None, searched=False).status is (
+        Status.INSUFFICIENT
+    )
+
+
+def test_the_run_of_today_and_arms_are_matched_to_the_runs_that_have_them(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, 'baseline: {arm: ["always:frontier", "plain"], margin_points: 2}\n')
+    run = run_facts(gate_row(), policy_sha256=policy.sha256, paired={"always:frontier": paired([0.0] * 400)})
+    found = gates_of(policy, run)
+    assert found["support:non_inferiority:always:frontier"].state == "pass"
+    assert found["non_inferiority:plain"].state == "open"  # there is no ladder with this arm
