@@ -32,7 +32,10 @@ def plan_of_config(config: dict[str, Any]) -> Plan:
     items = [PlanItem(name, ({"role": "user", "content": name},)) for name in config["items"]]
     params = {"max_tokens": config.get("max_tokens", 20)}
     names = config.get("models", ["mid"])
-    return plan_cells(items, [PlanCandidate(name, f"openai/{name}", params) for name in names])
+    return plan_cells(
+        items,
+        [PlanCandidate(name, f"openai/{name}", params, stream=config.get("stream", False)) for name in names],
+    )
 
 
 def pricing_of_config(config: dict[str, Any]) -> CardPricing:

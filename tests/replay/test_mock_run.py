@@ -12,7 +12,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from evalkit.providers.call import Failure, FailureKind, Reply
+from evalkit.providers.call import Connection, Failure, FailureKind, Reply
+from evalkit.providers.litellm_provider import LiteLLMProvider
 from evalkit.replay import Attempt, Ledger, RunSettings, RunSummary, cells_of, run
 from tests.providers.mock_openai import running_mock
 from tests.replay.child import plan_of_config, pricing_of_config
@@ -51,6 +52,50 @@ def go(folder: Path, config: dict[str, Any], settings: RunSettings) -> RunSummar
             return await run(plan_of_config(config), lambda _: provider, ledger, settings, pricing=pricing)
 
     return asyncio.run(main())
+
+
+def test_streams_through_litellm_are_accounted_for_likewise(tmp_path: Path) -> None:
+    """The provider that users have, against the same server: usage on a chunk without choices, cut and endless
+    streams, slow first tokens."""
+    rules = [
+        {"share": 0.1, "attempts": 1, "fault": "cut", "pieces": 2},
+        {"share": 0.1, "attempts": 1, "fault": "no_finish"},
+        {"share": 0.1, "attempts": 1, "fault": "status", "status": 429, "retry_after": 0.05},
+        {"share": 0.1, "fault": "no_usage"},
+        {"share": 0.05, "attempts": 1, "fault": "drip"},
+        {"share": 0.2, "latency_s": 0.3, "tokens": 5},
+    ]
+    settings = RunSettings(concurrency=16, max_attempts=4, request_timeout_s=3.0, backoff_s=0.02)
+    names = [f"question {n}" for n in range(max(60, ITEMS // 3))]
+
+    async def main(config: dict[str, Any]) -> RunSummary:
+        provider = LiteLLMProvider(Connection(api_base=config["url"], api_key="none"))
+        await provider.open()
+        try:
+            with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+                pricing = pricing_of_config(config)
+                return await run(plan_of_config(config), lambda _: provider, ledger, settings, pricing=pricing)
+        finally:
+            await provider.aclose()
+
+    with running_mock(rules=rules, latency_s=0.01, pause_s=0.002, prices=PRICES) as mock:
+        config = {"url": mock.url, "items": names, "models": ["mid"], "prices": PRICES, "stream": True}
+        found = asyncio.run(main(config))
+        counts = mock.counts()
+    assert (found.replied, found.exit_code, found.attempts) == (len(names), 0, counts["requests"])
+    assert found.spent_low_usd == Decimal(counts["reported"]["usd"])
+    assert {FailureKind.CUT, FailureKind.RATE_LIMIT} <= set(found.attempts_failed)
+    with Ledger.read(tmp_path / "ledger.sqlite") as ledger:
+        records = list(cells_of(ledger, plan_of_config(config)))
+    unknown = [r for r in records if r.cost.usd is None]
+    assert 0 < len(unknown) <= counts["unreported"]["replies"]
+    slow = [r for r in records if r.ttft_s is not None and r.ttft_s >= 0.3]
+    assert slow
+    for record in records:
+        assert record.ttft_s is not None
+        assert record.request_s is not None
+        assert record.task_s is not None
+        assert 0 < record.ttft_s <= record.request_s <= record.task_s
 
 
 def served_other(attempt: Attempt) -> bool:
