@@ -13,7 +13,7 @@ from evalkit.grading.verdict import Verdict, read_verdict
 from evalkit.providers.call import Failure, Reply, Request
 from evalkit.providers.key import TRANSPORT_PARAMS
 
-__all__ = ["judge_grade", "requests_of"]
+__all__ = ["has_verdict", "judge_grade", "requests_of"]
 
 
 def requests_of(judge: Judge, item: Item, answer: str, endpoint: str | None = None) -> tuple[Request, ...]:
@@ -66,6 +66,11 @@ def judge_grade(judge: Judge, replies: Sequence[Reply | Failure | None], pass_at
     if judge.tie_on_disagreement:
         return Grade.scored(0.5, pass_at, "orders_disagree")
     return Grade.judge_error("orders_disagree", f"{first:g} in one order, {swapped:g} in the other")
+
+
+def has_verdict(judge: Judge, reply: Reply | Failure | None) -> bool:
+    """The judge's reply is one of the verdicts that the rubric lists."""
+    return _verdict(judge, reply).score is not None
 
 
 def _verdict(judge: Judge, reply: Reply | Failure | None) -> Verdict:

@@ -66,8 +66,8 @@ class JudgeErrors:
         return (
             f"not decided: the judge gave no verdict on {self.errors:,} of {self.total:,} replies, a share of "
             f"{self.share:.4g}, and judge.max_error_share is {self.limit:.4g}. The answers are kept; run the same "
-            "command again, which asks only for the missing judgements whose call failed, and correct the prompt "
-            "where the judge did not answer with a listed word"
+            "command again, which asks only for the missing judgements whose call failed; where the judge did not "
+            "answer with a listed word, correct its prompt, or ask those once more with --retry-failed"
         )
 
 

@@ -31,7 +31,7 @@ from evalkit.signoff.strict import BrokenFileError, strict_json
 from evalkit.study.models import RoutingStudy, Source
 from evalkit.study.prices_base import GENAI_PRICES
 from evalkit.study.reasoning_models import ReasoningStudy
-from evalkit.workflows.judge_facts import replay_summary
+from evalkit.workflows.replay_facts import replay_summary
 
 __all__ = [
     "EVIDENCE",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from evalkit.study.reasoning_models import ReasoningStudy
 from evalkit.workflows.evidence import unanswered_sentences
 from evalkit.workflows.gate_policy import under_policy
 from evalkit.workflows.items import items_gz
-from evalkit.workflows.judge_facts import judge_facts
 from evalkit.workflows.label_facts import label_facts
 from evalkit.workflows.looks import Look, looks_path, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
@@ -30,6 +29,7 @@ from evalkit.workflows.reasoning_assemble import AssembledLadder, assemble_ladde
 from evalkit.workflows.reasoning_items import task_rows, worst_tasks
 from evalkit.workflows.reasoning_result import reasoning_document
 from evalkit.workflows.reasoning_tokens import settle_outcomes
+from evalkit.workflows.replay_facts import ReplayFacts, replay_facts
 
 __all__ = ["LadderInputs", "ReasoningBudget", "look_at", "looks_record", "read_ladder", "reasoning_budget"]
 
@@ -45,11 +45,12 @@ class LadderInputs:
     assembled: AssembledLadder
     settled_notices: tuple[str, ...]
     policy: dict[str, Any] | None = None
+    replay: ReplayFacts = field(default_factory=ReplayFacts)
 
     @property
     def notices(self) -> list[str]:
         """What the readers found worth saying."""
-        parts = (self.study, self.labels, self.outcomes, self.priced)
+        parts = (self.study, self.labels, self.outcomes, self.priced, self.replay)
         said = [note for part in parts for note in part.notices]
         return [*said, *self.settled_notices, *self.assembled.notes]
 
@@ -94,11 +95,14 @@ def read_ladder(study: ReasoningStudy) -> LadderInputs:
     )
     if outcomes is None:
         raise InputError(faults)
+    replayed = replay_facts(study)
+    arms = tuple(replace(arm, sent=arm.sent or replayed.sent.get(arm.name)) for arm in study.arms)
+    study = replace(study, arms=arms)
     settled = settle_outcomes(study, outcomes)
     priced = price_outcomes(study, settled.outcomes, noun="arm")
     assembled = assemble_ladder(study, labels, outcomes, settled.outcomes, priced.cost_usd)
     _refuse_small_estimates(study, labels)
-    return LadderInputs(study, labels, outcomes, priced, assembled, settled.notices, policy)
+    return LadderInputs(study, labels, outcomes, priced, assembled, settled.notices, policy, replayed)
 
 
 def _read(faults: list[Fault], reader: Any, source: Source, **options: Any) -> Any:
@@ -282,7 +286,7 @@ def _provenance(inputs: LadderInputs, started: str) -> dict[str, Any]:
         "outcomes": source(study.outcomes, outcomes.fingerprint),
         "prices": priced.provenance,
         **({} if inputs.policy is None else {"policy": inputs.policy}),
-        **judge_facts(study),
+        **inputs.replay.provenance,
         "models": {
             arm.name: {"requested": arm.model, "served": list(outcomes.model[j])}
             for j, arm in enumerate(study.tiers)

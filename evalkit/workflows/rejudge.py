@@ -21,7 +21,7 @@ from evalkit.signoff.strict import BrokenFileError
 from evalkit.study.models import RoutingStudy, Source
 from evalkit.study.reasoning_models import ReasoningStudy
 from evalkit.workflows.evidence_bundle import Bundle, open_evidence
-from evalkit.workflows.judge_facts import SUMMARY
+from evalkit.workflows.replay_facts import SUMMARY
 
 AnyStudy = TypeVar("AnyStudy", RoutingStudy, ReasoningStudy)
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from evalkit.errors import Fault, Incomplete, InputError
+from evalkit.providers.call import Request
 from evalkit.replay import Ledger, Progress, RunSettings, RunSummary, Silent, run
-from evalkit.replay.estimate import Estimate, estimate_run
-from evalkit.replay.manifest import Change, keep_manifest
-from evalkit.study.models import RoutingStudy, Source
-from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.replay.estimate import estimate_run
+from evalkit.replay.manifest import Change, check_manifest, keep_manifest
+from evalkit.study.models import Source
+from evalkit.tabular.write import write_atomic, write_table
 from evalkit.workflows.candidates import AnyStudy
-from evalkit.workflows.replay_grade import GradedRun, grade_run, judge_plan
+from evalkit.workflows.replay_costs import folder_facts
+from evalkit.workflows.replay_facts import SUMMARY
+from evalkit.workflows.replay_grade import GradedRun, grade_run
+from evalkit.workflows.replay_judge import judge_calls, judge_plan
+from evalkit.workflows.replay_manifest import manifest_of
 from evalkit.workflows.replay_providers import Providers
 from evalkit.workflows.replay_result import replay_document, replay_json
 from evalkit.workflows.replay_setup import ReplayInputs
@@ -35,7 +40,7 @@ __all__ = [
     "with_outcomes",
 ]
 
-LEDGER, OUTCOMES, RESULT = "ledger.sqlite", "outcomes.jsonl", "replay.json"
+LEDGER, OUTCOMES, RESULT = "ledger.sqlite", "outcomes.jsonl", SUMMARY
 """The files of a run folder."""
 
 
@@ -128,14 +133,26 @@ def settings_of(study: AnyStudy, options: RunOptions) -> RunSettings:
     return settings
 
 
-def estimate(inputs: ReplayInputs, options: RunOptions) -> Estimate:
-    """What a run would take. Opens the ledger, where there is one, to read only."""
+def estimate(inputs: ReplayInputs, options: RunOptions) -> str:
+    """What a run would take, in a line. Opens the ledger, where there is one, to read only."""
     path = run_folder(inputs.study, options.folder) / LEDGER
     settings = settings_of(inputs.study, options)
     if not path.is_file():
-        return estimate_run(inputs.plan, None, inputs.pricing, settings)
+        return _to_do(inputs, None, settings)
     with Ledger.read(path) as ledger:
-        return estimate_run(inputs.plan, ledger, inputs.pricing, settings)
+        old = ledger.manifest()
+        if old:
+            check_manifest(old, manifest_of(inputs, settings), file=path)
+        return _to_do(inputs, ledger, settings)
+
+
+def _to_do(inputs: ReplayInputs, ledger: Ledger | None, settings: RunSettings) -> str:
+    said = str(estimate_run(inputs.plan, ledger, inputs.pricing, settings))
+    judged = judge_calls(inputs)
+    if judged:
+        most = f"{judged:,} call" if judged == 1 else f"{judged:,} calls"
+        said += f"; and at most {most} to the judge, who is asked about the replies (not in these figures)"
+    return said
 
 
 def replay(
@@ -150,6 +167,7 @@ def replay(
     a cap cannot be kept, or the folder cannot be written; `Incomplete` where the ledger cannot be written on.
     """
     settings = settings_of(inputs.study, options)
+    _check_judge(inputs, settings)
     folder = run_folder(inputs.study, options.folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,26 +176,45 @@ def replay(
         raise InputError(Fault(f"cannot be made: {error.strerror}", fix, file=str(folder))) from None
     providers = Providers(inputs, options.recorded, options.live, options.models)
     with Ledger.open(folder / LEDGER) as ledger:
-        changes = keep_manifest(ledger, inputs.manifest)
-        said(str(estimate_run(inputs.plan, ledger, inputs.pricing, settings)))
+        changes = keep_manifest(ledger, manifest_of(inputs, settings))
+        said(_to_do(inputs, ledger, settings))
         summaries = asyncio.run(_collect(inputs, settings, providers, ledger, progress))
-        graded = grade_run(inputs, ledger, [summary.run for summary in summaries])
-        document = replay_document(inputs, graded, summaries, changes)
-        notices = (*inputs.notices, *providers.notices, *graded.notices)
-        replayed = Replayed(folder, graded, summaries, changes, document, notices)
-        _write(replayed)
-    return replayed
+        return _finish(inputs, folder, ledger, summaries, changes, providers.notices)
 
 
 def regrade(inputs: ReplayInputs, options: RunOptions) -> Replayed:
     """Grade what the ledger holds by the labels and the rubric as they are now. Calls no model and no judge."""
     folder = run_folder(inputs.study, options.folder)
     with Ledger.read(folder / LEDGER) as ledger:
-        graded = grade_run(inputs, ledger, [])
-    document = replay_document(inputs, graded, (), ())
-    replayed = Replayed(folder, graded, (), (), document, (*inputs.notices, *graded.notices))
-    _write(replayed)
-    return replayed
+        return _finish(inputs, folder, ledger, (), (), ())
+
+
+def _finish(
+    inputs: ReplayInputs,
+    folder: Path,
+    ledger: Ledger,
+    summaries: tuple[RunSummary, ...],
+    changes: tuple[Change, ...],
+    notices: Sequence[str],
+) -> Replayed:
+    """Grade what the ledger holds, and write outcomes and summary."""
+    graded = grade_run(inputs, ledger, [summary.run for summary in summaries])
+    write_table(folder / OUTCOMES, graded.columns)
+    document = replay_document(inputs, graded, summaries, changes, folder_facts(ledger), folder / OUTCOMES)
+    write_atomic(folder / RESULT, replay_json(document))
+    return Replayed(folder, graded, summaries, changes, document, (*inputs.notices, *notices, *graded.notices))
+
+
+def _check_judge(inputs: ReplayInputs, settings: RunSettings) -> None:
+    """Raises `InputError` where the judge cannot be asked under the cap, before anything is spent on replies."""
+    if settings.max_spend_usd is None or inputs.judge is None:
+        return
+    asked = Request(inputs.judge.model, ({"role": "user", "content": ""},), inputs.judge.params)
+    bound = inputs.pricing.most(asked)
+    if bound.usd is None:
+        what = f"the judge cannot run under a spend cap: {bound.reason}"
+        fix = "give it params: {max_tokens: ...} and its model a price, or run without the cap"
+        raise InputError(Fault(what, fix, file=str(inputs.rubric.path), field="judge"))
 
 
 async def _collect(
@@ -188,35 +225,24 @@ async def _collect(
     progress: Callable[[], Progress],
 ) -> tuple[RunSummary, ...]:
     try:
-        about = {"purpose": "candidate", "study": inputs.study.name, "card": inputs.card_fingerprint}
+        about = {"purpose": "candidate", "study": inputs.study.name, "prices": inputs.prices}
         first = await run(
             inputs.plan, providers.of, ledger, settings, progress(), pricing=inputs.pricing, about=about
         )
         if inputs.judge is None or first.ended != "done":
             return (first,)
-        plan = judge_plan(inputs, ledger)
+        plan = judge_plan(inputs, ledger, again=settings.retry_failed)
         if not plan.count:
             return (first,)
         about |= {"purpose": "judge"}
-        second = await run(plan, providers.of, ledger, settings, progress(), pricing=inputs.pricing, about=about)
+        second = await run(
+            plan, providers.judge, ledger, settings, progress(), pricing=inputs.pricing, about=about
+        )
         return (first, second)
     finally:
         await providers.aclose()
 
 
-def _write(replayed: Replayed) -> None:
-    from evalkit.tabular.write import write_atomic, write_table
-
-    write_table(replayed.outcomes, replayed.graded.columns)
-    write_atomic(replayed.folder / RESULT, replay_json(replayed.document))
-
-
 def with_outcomes(study: AnyStudy, replayed: Replayed) -> AnyStudy:
-    """The study with the outcomes of a replay, and for each arm the body that went out."""
-    source = Source(written=OUTCOMES, path=replayed.outcomes)
-    if isinstance(study, RoutingStudy):
-        return replace(study, outcomes=source)
-    assert isinstance(study, ReasoningStudy)
-    sent = replayed.graded.sent
-    arms = tuple(replace(arm, sent=arm.sent or sent.get(arm.name)) for arm in study.arms)
-    return replace(study, outcomes=source, arms=arms)
+    """The study with the outcomes of a replay; the summary beside them says what went out and what it cost."""
+    return replace(study, outcomes=Source(written=OUTCOMES, path=replayed.outcomes))

@@ -7,23 +7,24 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalkit.costs import Cost, Usage, normal_usage
+from evalkit.costs import Usage, normal_usage
 from evalkit.costs.run_costs import CallCost, RunCosts, run_costs
 from evalkit.errors import visible
-from evalkit.grading.cell import Graded, grade_cell, requests_to_judge
+from evalkit.grading.cell import Graded, grade_cell
 from evalkit.grading.items import Item
 from evalkit.grading.quality import JudgeErrors, JudgeQuality, judge_errors, judge_quality
 from evalkit.providers.call import Failure, Reply
-from evalkit.providers.served import same_model
 from evalkit.replay.cells import CellRecord, cells_of
-from evalkit.replay.ledger import Attempt, Ledger
-from evalkit.replay.plan import Cell, Plan, plan_of
+from evalkit.replay.ledger import Ledger
+from evalkit.replay.pricing import output_cap
 from evalkit.replay.repeats import repeat_notices
 from evalkit.study.reasoning_models import ReasoningStudy
 from evalkit.workflows.candidates import Candidate
-from evalkit.workflows.replay_setup import JUDGE, ReplayInputs
+from evalkit.workflows.replay_costs import attempt_cost, cell_usage
+from evalkit.workflows.replay_judge import as_requested, by_judge, decided, draws_of, judgements, records
+from evalkit.workflows.replay_setup import ReplayInputs
 
-__all__ = ["GradedRun", "grade_run", "judge_plan"]
+__all__ = ["GradedRun", "grade_run"]
 
 _COUNTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 
@@ -51,46 +52,13 @@ class GradedRun:
     notices: tuple[str, ...] = field(default_factory=tuple)
 
 
-def judge_plan(inputs: ReplayInputs, ledger: Ledger) -> Plan:
-    """What the judge has to be asked about the replies that the ledger holds."""
-    return plan_of(_judge_cells(inputs, ledger))
-
-
-def _judge_cells(inputs: ReplayInputs, ledger: Ledger) -> Iterator[Cell]:
-    for record, item, candidate in _records(inputs, ledger):
-        yield from _judgements(inputs, record, item, candidate)
-
-
-def _judgements(inputs: ReplayInputs, record: CellRecord, item: Item, candidate: Candidate) -> list[Cell]:
-    """The questions to the judge about one cell; each order of a pairwise judge is one."""
-    if inputs.judge is None or not isinstance(record.result, Reply):
-        return []
-    requests = requests_to_judge(
-        inputs.rubric,
-        item,
-        record.result,
-        served_as_requested=_as_requested(inputs, candidate, record.result),
-        endpoint=inputs.judge.endpoint,
-    )
-    name = f"{JUDGE}:{candidate.name}"
-    at = record.cell.sample * len(requests)
-    return [Cell(item.id, name, at + order, request, purpose="judge") for order, request in enumerate(requests)]
-
-
-def _records(inputs: ReplayInputs, ledger: Ledger) -> Iterator[tuple[CellRecord, Item, Candidate]]:
-    items = {item.id: item for item in inputs.items}
-    candidates = {one.name: one for one in inputs.candidates}
-    for record in cells_of(ledger, inputs.plan):
-        yield record, items[record.cell.item], candidates[record.cell.candidate]
-
-
 def grade_run(inputs: ReplayInputs, ledger: Ledger, runs: Collection[str]) -> GradedRun:
     """Grade every cell that has a reply or a failure; what `runs` paid and measured is new, the rest was recorded.
 
     Rows are in the order of the labels, candidates and samples, so that the order of the calls does not matter.
     """
     found = _Collected(inputs)
-    for record, item, candidate in _records(inputs, ledger):
+    for record, item, candidate in records(inputs, ledger):
         found.add(ledger, record, item, candidate, runs)
     place = {name: at for at, name in enumerate(inputs.labels.ids)}
     ranks = {one.name: at for at, one in enumerate(inputs.candidates)}
@@ -103,7 +71,7 @@ def grade_run(inputs: ReplayInputs, ledger: Ledger, runs: Collection[str]) -> Gr
     if inputs.human is not None and found.verdicts:
         risks = {item.id: item.risk for item in inputs.items if item.risk is not None}
         quality = judge_quality(found.verdicts, inputs.human, risks=risks, pass_at=inputs.rubric.pass_at)
-    repeats = repeat_notices(cells_of(ledger, inputs.plan)) if inputs.study.calls.samples > 1 else ()
+    repeats = repeat_notices(cells_of(ledger, inputs.plan)) if inputs.samples > 1 else ()
     return GradedRun(
         columns={name: [row[name] for row in found.rows] for name in names},
         statuses=found.statuses,
@@ -118,10 +86,6 @@ def grade_run(inputs: ReplayInputs, ledger: Ledger, runs: Collection[str]) -> Gr
         replayed=found.replayed,
         notices=(*found.said(), *repeats),
     )
-
-
-def _as_requested(inputs: ReplayInputs, candidate: Candidate, reply: Reply) -> bool:
-    return same_model(candidate.model, reply.served_model, inputs.study.calls.aliases)
 
 
 class _Collected:
@@ -151,12 +115,15 @@ class _Collected:
         if result is None:
             self.unreached += 1
             return
-        judged = _judgements(self.inputs, record, item, candidate)
-        answers = list(cells_of(ledger, judged))
-        for answer in answers:
-            self._cost(answer, runs)
-        as_requested = not isinstance(result, Reply) or _as_requested(self.inputs, candidate, result)
-        usage = _usage(record)
+        judged = judgements(self.inputs, record, item, candidate)
+        answers = []
+        for question in judged:
+            draws = draws_of(ledger, question)
+            for draw in draws:
+                self._cost(draw, runs)
+            answers.append(decided(self.inputs, draws) or draws[-1])
+        asked_one = not isinstance(result, Reply) or as_requested(self.inputs, candidate, result)
+        usage = cell_usage(record)
         last = normal_usage(result.usage) if isinstance(result, Reply) else Usage()
         graded = grade_cell(
             self.inputs.rubric,
@@ -164,22 +131,16 @@ class _Collected:
             candidate.name,
             result,
             [answer.result for answer in answers],
-            served_as_requested=as_requested,
-            judge_served_as_requested=all(self._judge_served(answer) for answer in answers),
+            served_as_requested=asked_one,
+            judge_served_as_requested=all(by_judge(self.inputs, answer) for answer in answers),
             human=self.inputs.human,
             sample=record.cell.sample,
-            max_tokens=candidate.max_tokens,
+            max_tokens=output_cap(record.cell.first),
             output_tokens=last.output_tokens,
             reasoning_tokens=last.reasoning_tokens,
         )
-        self._count(record, candidate, result, graded, as_requested, runs, bool(judged))
-        self.rows.append(self._row(record, candidate, result, graded, usage, as_requested))
-
-    def _judge_served(self, answer: CellRecord) -> bool:
-        reply, judge = answer.result, self.inputs.judge
-        if not isinstance(reply, Reply) or judge is None:
-            return True
-        return same_model(judge.model, reply.served_model, self.inputs.study.calls.aliases)
+        self._count(record, candidate, result, graded, asked_one, runs, bool(judged))
+        self.rows.append(self._row(record, candidate, result, graded, usage, asked_one))
 
     def _count(
         self,
@@ -187,7 +148,7 @@ class _Collected:
         candidate: Candidate,
         result: Reply | Failure,
         graded: Graded,
-        as_requested: bool,
+        asked_one: bool,
         runs: Collection[str],
         asked: bool,
     ) -> None:
@@ -198,7 +159,7 @@ class _Collected:
             return
         fresh = any(record.fresh(run) for run in runs)
         (self.measured if fresh else self.replayed)[name] += 1
-        if not as_requested:
+        if not asked_one:
             pair = (name, str(result.served_model))
             self.other_model[pair] += 1
             self.first_other.setdefault(pair, record.cell.item)
@@ -214,7 +175,7 @@ class _Collected:
     def _cost(self, record: CellRecord, runs: Collection[str]) -> None:
         for step in record.steps:
             for attempt in step.attempts:
-                self.calls.setdefault((attempt.key, attempt.number), _call_cost(attempt, runs))
+                self.calls.setdefault((attempt.key, attempt.number), attempt_cost(attempt, runs))
 
     def _row(
         self,
@@ -223,10 +184,10 @@ class _Collected:
         result: Reply | Failure,
         graded: Graded,
         usage: Usage,
-        as_requested: bool,
+        asked_one: bool,
     ) -> dict[str, Any]:
         cost = record.cost.usd
-        served = result.served_model if isinstance(result, Reply) and not as_requested else None
+        served = result.served_model if isinstance(result, Reply) and not asked_one else None
         return {
             "id": record.cell.item,
             self.column: candidate.name,
@@ -267,39 +228,3 @@ def _text(result: Reply | Failure) -> str | None:
 
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 4)
-
-
-def _call_cost(attempt: Attempt, runs: Collection[str]) -> CallCost:
-    own = attempt.run in runs
-    return CallCost(
-        cost=Cost(attempt.cost_usd, attempt.cost_reason if attempt.cost_usd is None else None),
-        billed="unknown" if attempt.billed is None else attempt.billed.value,
-        reserved_usd=attempt.reserved_usd,
-        fresh=attempt.paid and own,
-        recorded_in=None if attempt.paid and own else attempt.run,
-        latency_s=attempt.duration_s if attempt.state == "reply" else None,
-    )
-
-
-def _usage(record: CellRecord) -> Usage:
-    """Tokens of all steps and of failed attempts that report usage; a count that one of them lacks is unknown."""
-    usages = []
-    for step in record.steps:
-        for attempt in step.attempts:
-            result = attempt.result
-            if isinstance(result, Reply) or (result is not None and result.usage is not None):
-                usages.append(normal_usage(result.usage))
-    if not usages or any(one.problem is not None for one in usages):
-        return Usage()
-
-    def total(name: str) -> int | None:
-        values = [getattr(one, name) for one in usages]
-        return None if None in values else sum(values)
-
-    return Usage(
-        input_tokens=total("input_tokens"),
-        cache_read_tokens=total("cache_read_tokens"),
-        cache_write_tokens=total("cache_write_tokens"),
-        output_tokens=total("output_tokens"),
-        reasoning_tokens=total("reasoning_tokens"),
-    )

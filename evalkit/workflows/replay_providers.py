@@ -10,7 +10,7 @@ from evalkit.providers.key import request_key
 from evalkit.providers.recorded import CellId, RecordedProvider, recording_files
 from evalkit.replay.plan import Plan
 from evalkit.workflows.candidates import Candidate
-from evalkit.workflows.replay_setup import JUDGE, ReplayInputs
+from evalkit.workflows.replay_setup import ReplayInputs
 
 __all__ = ["Providers"]
 
@@ -31,21 +31,26 @@ class Providers:
     _made: dict[str, Provider] = field(default_factory=dict)
     _open: list[Provider] = field(default_factory=list)
     _servers: dict[str, Provider] = field(default_factory=dict)
+    _judge: Provider | None = None
 
     def of(self, name: str) -> Provider:
-        """The provider of a candidate, or of the judge (whose candidates are named `judge:<candidate>`)."""
-        name = JUDGE if name.partition(":")[0] == JUDGE else name
+        """The provider of a candidate."""
         if name not in self._made:
-            self._made[name] = self._make(name)
+            candidate = next(one for one in self.inputs.candidates if one.name == name)
+            self._made[name] = self._make(candidate, _identities(self.inputs.plan, name))
         return self._made[name]
 
-    def _make(self, name: str) -> Provider:
-        known = [*self.inputs.candidates, *([] if self.inputs.judge is None else [self.inputs.judge])]
-        candidate = next(one for one in known if one.name == name)
-        if not self.recorded:
+    def judge(self, name: str) -> Provider:
+        """The provider of the judge, whose replies it is about does not matter."""
+        assert self.inputs.judge is not None
+        if self._judge is None:
+            self._judge = self._make(self.inputs.judge, {})
+        return self._judge
+
+    def _make(self, candidate: Candidate, identity: dict[str, CellId]) -> Provider:
+        if self.live and not self.recorded:
             return self._live(candidate)
         otherwise = self._live(candidate) if self.live else None
-        identity = _identities(self.inputs.plan)
         provider = RecordedProvider(recording_files(self.recorded), identity=identity, otherwise=otherwise)
         self.notices += [notice for notice in provider.notices if notice not in self.notices]
         self._open.append(provider)
@@ -60,9 +65,8 @@ class Providers:
         else:
             from evalkit.providers.litellm_provider import LiteLLMProvider
 
-            provider = LiteLLMProvider(
-                candidate.connection, timeout_s=None
-            )  # the run ends a call that is too long
+            # The run ends a call that takes too long.
+            provider = LiteLLMProvider(candidate.connection, timeout_s=None)
         self._open.append(provider)
         return provider
 
@@ -83,8 +87,13 @@ class Providers:
         self._open.clear()
         self._made.clear()
         self._servers.clear()
+        self._judge = None
 
 
-def _identities(plan: Plan) -> dict[str, CellId]:
-    """Which cell each first request of the plan is of, for recordings that know items and not keys."""
-    return {request_key(cell.first): CellId(cell.item, cell.candidate, cell.sample) for cell in plan}
+def _identities(plan: Plan, candidate: str) -> dict[str, CellId]:
+    """Which cell each request of a candidate is of, for recordings that know items and not keys.
+
+    The answer of an arm of several steps is that of its last one, which such a recording cannot be asked for.
+    """
+    cells = (cell for cell in plan.of(candidate) if not cell.follow_ups)
+    return {request_key(cell.first): CellId(cell.item, cell.candidate, cell.sample) for cell in cells}

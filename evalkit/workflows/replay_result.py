@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from evalkit.costs.decimals import plain_decimal
 from evalkit.costs.run_costs import RunCosts
-from evalkit.errors import redact
 from evalkit.replay import RunSummary
 from evalkit.replay.manifest import Change
+from evalkit.signoff.digest import file_sha256
+from evalkit.signoff.redacted import document_bytes, redacted
 from evalkit.workflows.provenance import dependency_versions
+from evalkit.workflows.replay_costs import FolderFacts
+from evalkit.workflows.replay_facts import SCHEMA
 from evalkit.workflows.replay_grade import GradedRun
 from evalkit.workflows.replay_setup import ReplayInputs
 
-__all__ = ["SCHEMA", "replay_document", "replay_json"]
-
-SCHEMA = "evalkit.replay-summary/1"
+__all__ = ["replay_document", "replay_json"]
 
 
 def replay_document(
-    inputs: ReplayInputs, graded: GradedRun, summaries: Sequence[RunSummary], changes: Sequence[Change]
+    inputs: ReplayInputs,
+    graded: GradedRun,
+    summaries: Sequence[RunSummary],
+    changes: Sequence[Change],
+    folder: FolderFacts,
+    outcomes: Path,
 ) -> dict[str, Any]:
-    """Money is decimal text; unknown is null, with a reason beside it."""
+    """Money is decimal text; unknown is null, with a reason beside it. `outcomes` is the file that was written."""
     return {
         "schema": SCHEMA,
         "study": inputs.study.name,
+        "outcomes": {"file": outcomes.name, "sha256": file_sha256(outcomes)},
         "rubric": {"name": inputs.rubric.name, "hash": f"sha256:{inputs.rubric.fingerprint}"},
-        "prices": None if inputs.card_fingerprint is None else {"hash": f"sha256:{inputs.card_fingerprint}"},
+        "prices": inputs.prices,
+        "samples": inputs.samples,
         "candidates": {
             one.name: {
                 "requested_model": one.model,
@@ -47,6 +55,11 @@ def replay_document(
         },
         "unreached": graded.unreached,
         "costs": _costs(graded.costs),
+        "all_runs": {
+            "runs": folder.runs,
+            **_spent(folder.costs),
+            "possibly_paid_twice": folder.possibly_paid_twice,
+        },
         "judge": _judge(inputs, graded),
         "runs": [_run(summary) for summary in summaries],
         "changed_since_the_first_run": [
@@ -59,7 +72,7 @@ def replay_document(
 
 def replay_json(document: dict[str, Any]) -> bytes:
     """The document as strict JSON with credentials hidden; the same document gives the same bytes."""
-    return (redact(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)) + "\n").encode("utf-8")
+    return document_bytes(redacted(document))
 
 
 def _costs(costs: RunCosts) -> dict[str, Any]:
@@ -68,11 +81,17 @@ def _costs(costs: RunCosts) -> dict[str, Any]:
         "decision_known_usd": plain_decimal(costs.decision.known_usd),
         "priced_calls": costs.decision.priced,
         "calls": costs.decision.calls,
+        **_spent(costs),
+        "recorded_in": list(costs.recorded_in),
+        "unknown": [{"reason": reason, "fix": fix, "calls": count} for reason, fix, count in costs.fixes],
+    }
+
+
+def _spent(costs: RunCosts) -> dict[str, Any]:
+    return {
         "spent_low_usd": plain_decimal(costs.spent_low_usd),
         "spent_high_usd": None if costs.spent_high_usd is None else plain_decimal(costs.spent_high_usd),
         "possibly_billed": costs.possibly_billed,
-        "recorded_in": list(costs.recorded_in),
-        "unknown": [{"reason": reason, "fix": fix, "calls": count} for reason, fix, count in costs.fixes],
     }
 
 

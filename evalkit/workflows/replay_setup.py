@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evalkit import __version__
+from evalkit.costs import PriceCard
 from evalkit.errors import Fault, InputError
 from evalkit.grading.human import HumanGrades, read_human_grades
 from evalkit.grading.items import Item as GradedItem
@@ -25,7 +25,7 @@ from evalkit.study.reasoning import read_reasoning_study
 from evalkit.study.routing import read_study
 from evalkit.study.strict_yaml import load_yaml
 from evalkit.workflows.candidates import AnyStudy, Candidate, candidates_of, connect, public_address
-from evalkit.workflows.replay_items import Prompts, item_faults, items_of, read_prompts
+from evalkit.workflows.replay_items import Item, Prompts, items_of, read_prompts
 
 __all__ = ["JUDGE", "ReplayInputs", "read_any_study", "read_replay"]
 
@@ -35,7 +35,10 @@ JUDGE = "judge"
 
 @dataclass(frozen=True)
 class ReplayInputs:
-    """Everything that a replay reads. `judge` is the judge as something to call, None where there is none."""
+    """Everything that a replay reads. `judge` is the judge as something to call, None where there is none.
+
+    `prices` are hash and day of the price card. `samples` is how often each item is asked.
+    """
 
     study: AnyStudy
     labels: LabelSet
@@ -46,8 +49,9 @@ class ReplayInputs:
     rubric: Rubric
     human: HumanGrades | None
     pricing: Pricing
-    card_fingerprint: str | None
-    manifest: dict[str, Any]
+    prices: dict[str, Any] | None
+    prompts: Prompts
+    samples: int
     notices: tuple[str, ...]
 
 
@@ -87,8 +91,10 @@ def read_replay(study: AnyStudy, *, samples: int | None = None) -> ReplayInputs:
     human: HumanGrades | None = None
     if rubric is not None and rubric.uses_judge:
         judge = attempt(_judge, rubric)
+    sent: list[Item] | None = None
     if labels is not None and prompts is not None:
-        faults.extend(item_faults(labels, prompts))
+        folder = study.base if study.labels.path is None else study.labels.path.parent
+        sent = attempt(items_of, labels, prompts, folder)
     if labels is not None and rubric is not None:
         items = graded_items(labels)
         faults.extend(rubric_faults(rubric, items, file=labels.file))
@@ -101,17 +107,12 @@ def read_replay(study: AnyStudy, *, samples: int | None = None) -> ReplayInputs:
                 columns=rubric.human.columns or None,
                 encoding=rubric.human.encoding,
             )
-    if faults or labels is None or prompts is None or rubric is None:
+    if faults or labels is None or prompts is None or rubric is None or sent is None:
         raise InputError(faults)
-    folder = study.base if study.labels.path is None else study.labels.path.parent
-    sent = [
-        PlanItem(item.id, item.messages, params={} if item.max_tokens is None else {"max_tokens": item.max_tokens})
-        for item in items_of(labels, prompts, folder)
-    ]
     asked = samples or study.calls.samples
-    plan = plan_cells(sent, [_planned(one, stream=study.calls.options.stream) for one in candidates], asked)
-    pricing: Pricing = Unpriced() if card is None else CardPricing(card, study.calls.aliases)
-    notices = (*study.notices, *labels.notices, *rubric.notices, *(() if card is None else card.notices))
+    stream = study.calls.options.stream
+    plan = plan_cells([_item(one) for one in sent], [_planned(one, stream=stream) for one in candidates], asked)
+    parts: list[Any] = [study, labels, rubric, card, human]
     return ReplayInputs(
         study,
         labels,
@@ -121,11 +122,17 @@ def read_replay(study: AnyStudy, *, samples: int | None = None) -> ReplayInputs:
         judge,
         rubric,
         human,
-        pricing,
-        None if card is None else card.fingerprint,
-        _manifest(study, labels, prompts, candidates, asked),
-        notices if human is None else (*notices, *human.notices),
+        Unpriced() if card is None else CardPricing(card, study.calls.aliases),
+        None if card is None else _prices(card),
+        prompts,
+        asked,
+        tuple(note for part in parts if part is not None for note in part.notices),
     )
+
+
+def _prices(card: PriceCard) -> dict[str, Any]:
+    day = None if card.as_of is None else card.as_of.isoformat()
+    return {"hash": f"sha256:{card.fingerprint}", "as_of": day}
 
 
 def _labels(study: AnyStudy) -> LabelSet:
@@ -137,6 +144,12 @@ def _labels(study: AnyStudy) -> LabelSet:
         columns=study.labels.columns or None,
         encoding=study.labels.encoding,
         require_required_tier=routing,
+    )
+
+
+def _item(item: Item) -> PlanItem:
+    return PlanItem(
+        item.id, item.messages, params={} if item.max_tokens is None else {"max_tokens": item.max_tokens}
     )
 
 
@@ -161,29 +174,3 @@ def _judge(rubric: Rubric) -> Candidate:
     except InputError as error:
         raise InputError([replace(fault, file=str(rubric.path)) for fault in error.faults]) from None
     return Candidate(JUDGE, judge.model, judge.params, public_address(connection.api_base), connection)
-
-
-def _manifest(
-    study: AnyStudy, labels: LabelSet, prompts: Prompts, candidates: tuple[Candidate, ...], samples: int
-) -> dict[str, Any]:
-    """What decides the replies of a run folder, by name; and what does not, which may change."""
-    options = study.calls.options
-    return {
-        "study": study.name,
-        "labels_sha256": labels.fingerprint.removeprefix("sha256:"),
-        "prompt_sha256": prompts.fingerprint,
-        "models": {one.name: one.model for one in candidates},
-        "endpoints": {one.name: one.endpoint for one in candidates},
-        "params": {one.name: dict(one.params) for one in candidates},
-        "steps": {one.name: list(one.instructions) for one in candidates if one.instructions},
-        "weights": {one.name: one.weights for one in candidates if one.weights is not None},
-        "samples": samples,
-        "concurrency": options.concurrency,
-        "max_attempts": options.max_attempts,
-        "request_timeout_s": options.request_timeout_s,
-        "run_timeout_s": options.run_timeout_s,
-        "requests_per_minute": options.requests_per_minute,
-        "tokens_per_minute": options.tokens_per_minute,
-        "stream": options.stream,
-        "evalkit": __version__,
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,11 @@ from evalkit.workflows.assemble import Assembled, assemble, refuse_small_estimat
 from evalkit.workflows.evidence import evidence_limits
 from evalkit.workflows.gate_policy import under_policy
 from evalkit.workflows.items import item_rows, items_gz, worst_items
-from evalkit.workflows.judge_facts import judge_facts
 from evalkit.workflows.label_facts import label_facts
 from evalkit.workflows.looks import Look, looks_path, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
 from evalkit.workflows.provenance import dependency_versions, utc_now
+from evalkit.workflows.replay_facts import ReplayFacts, replay_facts
 from evalkit.workflows.result import result_document
 
 __all__ = ["Inputs", "RouteSweep", "look_at", "looks_record", "read_inputs", "route_sweep"]
@@ -46,6 +46,7 @@ class Inputs:
     priced: Priced | None
     assembled: Assembled
     policy: dict[str, Any] | None = None
+    replay: ReplayFacts = field(default_factory=ReplayFacts)
 
     @property
     def labels_kind(self) -> LabelsKind:
@@ -60,7 +61,8 @@ class Inputs:
     @property
     def notices(self) -> list[str]:
         """What the readers found worth saying."""
-        parts: list[Any] = [self.study, self.labels, self.outcomes, self.scores, self.decisions, self.priced]
+        read: list[Any] = [self.study, self.labels, self.outcomes, self.scores, self.decisions]
+        parts = [*read, self.priced, self.replay]
         return [note for part in parts if part is not None for note in part.notices]
 
 
@@ -129,7 +131,7 @@ def read_inputs(study: RoutingStudy) -> Inputs:
     cost = None if priced is None else priced.cost_usd
     assembled = assemble(study, labels, outcomes, scores, cost)
     refuse_small_estimates(study, assembled.data)
-    return Inputs(study, labels, outcomes, scores, decisions, priced, assembled, policy)
+    return Inputs(study, labels, outcomes, scores, decisions, priced, assembled, policy, replay_facts(study))
 
 
 def _check_thresholds(study: RoutingStudy, *, per_tier: bool) -> None:
@@ -283,7 +285,7 @@ def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:
         "decisions": source(study.router.decisions, decisions.fingerprint if decisions else None),
         "prices": None if priced is None else priced.provenance,
         **({} if inputs.policy is None else {"policy": inputs.policy}),
-        **judge_facts(study),
+        **inputs.replay.provenance,
         "models": {
             tier.name: {
                 "requested": tier.model,
