@@ -132,6 +132,9 @@ class CardPricing:
         period = price.period
         if self.batch and period.batch_factor is None:
             return Bound(None, prompt, output, f"{visible(price.model)} has no batch_factor")
+        faster = _processing(request) if period.standard_only else None
+        if faster is not None:
+            return Bound(None, prompt, output, f"{visible(price.model)} has the standard price only, not {faster}")
         rates = [period.rates, *(tier.rates for tier in period.tiers if prompt > tier.above)]
         caching = "cache_control" in json_text([request.messages, request.params])
         if caching and any(rate.cache_write is None for rate in rates):
@@ -199,6 +202,16 @@ def _part_fetched(part: Mapping[str, Any]) -> bool:
         return False
     text = json_text(part)
     return "base64" not in text
+
+
+def _processing(request: Request) -> str | None:
+    """The tier of processing that a request asks for, where that is not the standard one."""
+    extra = request.params.get("extra_body")
+    for params in (request.params, extra if isinstance(extra, Mapping) else {}):
+        for name in ("service_tier", "speed"):
+            if params.get(name) not in (None, "auto", "default", "standard", "standard_only"):
+                return f"{name} {visible(params[name], 40)}"
+    return None
 
 
 def output_cap(request: Request) -> int | None:

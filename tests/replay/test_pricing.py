@@ -188,3 +188,24 @@ def test_a_cache_that_is_asked_for_needs_its_price() -> None:
     marked = {"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]}
     asked = Request("demo/cheap", (marked,), {"max_tokens": 10})
     assert "cache_write" in str(PRICING.most(asked).reason)
+
+
+@pytest.mark.parametrize(
+    ("params", "bounded"),
+    [
+        ({"service_tier": "priority"}, False),
+        ({"speed": "fast"}, False),
+        ({"extra_body": {"service_tier": "flex"}}, False),
+        ({"service_tier": ["odd"]}, False),
+        ({"service_tier": "auto"}, True),
+        ({"service_tier": "default", "speed": None}, True),
+    ],
+)
+def test_a_standard_price_bounds_standard_processing_only(params: dict[str, Any], bounded: bool) -> None:
+    standard = PricePeriod(Rates(D("0.1"), D("0.4")), standard_only=True)
+    asked = request(max_tokens=10, **params)
+    bound = CardPricing(PriceCard({"demo/cheap": (standard,)})).most(asked)
+    assert (bound.usd is not None) is bounded
+    assert bounded or "standard price only" in str(bound.reason)
+    # A price that says nothing of processing is the user's own word.
+    assert PRICING.most(asked).usd is not None
