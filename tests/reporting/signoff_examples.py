@@ -146,7 +146,7 @@ def approve() -> Document:
         ],
         "worst_items": [
             {"run": "routing-1", "id": f"q{i:05}", "risk": ("critical", "medium", "low")[i % 3],
-             "text": WORST[i % len(WORST)], "required": "frontier", "routed": "cheap", "why": ["under-routed"],
+             "text": WORST[i % len(WORST)], "required": "frontier", "routed": "cheap", "why": ["under_routed"],
              "loss_usd": 40.0 / (1 + i)}
             for i in range(12)
         ],
@@ -228,7 +228,9 @@ def reject() -> Document:
         "reasons": [
             {"code": "gate_fail", "gate": "routing-1:under_route:critical",
              "text": "Under-routing, critical: 61 of 1,240, 4.9 %; at least 3.9 %, so the limit is broken"},
-            {"code": "stop_rule", "gate": None, "text": "No gain is shown over always:frontier"},
+            {"code": "stop_rule", "rule": "no_gain_over_best_fixed_arm", "run": "routing-1",
+             "text": "No gain is shown over always:frontier"},
+            {"code": "run_reject", "run": "routing-1", "text": "support-routing: Rejected"},
         ],
         "next_step": {"code": "change", "text": "Change the router (broken: Under-routing, critical), then judge "
                       "it on fresh labels", "missing_n": None},

@@ -28,6 +28,7 @@ def test_a_valid_override_shows_its_reason(tmp_path: Path, key: Path) -> None:
         f"  key {allowed(key)[0].fingerprint}",
         "  reason: known failures",
         "  reason: rolled back at 1 %",
+        "decision by signature: approve",
     ]
 
 

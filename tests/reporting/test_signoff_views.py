@@ -98,11 +98,17 @@ def test_what_stops_a_release_comes_first() -> None:
 
 def test_an_open_gate_says_what_would_settle_it_in_both_languages() -> None:
     document = examples.insufficient()
+    document["gates"][3] |= {
+        "status": "insufficient",
+        "state": "open",
+        "bound": 0.8411,
+        "message": "Pass rate: low",
+    }
     english, korean = render_signoff_markdown(document), render_signoff_markdown(document, "ko")
     assert "460 more needs without a further failure would settle it" in english
     assert "460개(필요 항목)" in korean
     for text, words in ((english, "More of the same will not settle it."), (korean, "결론이 나지 않습니다")):
-        (row,) = [line for line in text.splitlines() if "≥ 0.8 " in line]
+        (row,) = [line for line in text.splitlines() if "≥ 85 %" in line]
         assert words in row
 
 

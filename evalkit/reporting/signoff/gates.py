@@ -118,7 +118,7 @@ def gate_label(gate: Mapping[str, Any], _: Language) -> Said:
 def gate_lines(document: Result, _: Language) -> list[GateLine]:
     """All gates: what stops a release first, then what is open, then what passes, each in the given order."""
     rank = {"fail": 0, "open": 1, "pass": 2}
-    runs = {str(run["id"]): text.line(run.get("study") or run["id"], 60) for run in document.get("runs") or []}
+    runs = _studies(document)
     many = len(runs) > 1
     lines = [_gate_line(gate, runs if many else {}, _) for gate in document.get("gates") or []]
     return sorted(lines, key=lambda line: rank[line.state])
@@ -138,7 +138,13 @@ def _gate_line(gate: Mapping[str, Any], runs: Mapping[str, str], _: Language) ->
     bound_text = bound_text if bound is None else sign + bound_text
     why = _why(gate, state, label.text, _)
     kind = gate.get("kind") if gate.get("kind") in KINDS else ""
-    figures = [_("limit %(x)s", x=limit_text), _("estimate %(x)s", x=estimate), _("bound %(x)s", x=bound_text)]
+    known = (
+        (limit, _("limit %(x)s", x=limit_text)),
+        (seen, _("estimate %(x)s", x=estimate)),
+        (bound, _("bound %(x)s", x=bound_text)),
+    )
+    figures = ", ".join(words for value, words in known if value is not None)
+    said_of_it = "; ".join([*([figures] if figures else []), *(part.text for part in why)])
     return GateLine(
         id=text.line(gate.get("id") or gate["name"], 120),
         label=label,
@@ -151,12 +157,14 @@ def _gate_line(gate: Mapping[str, Any], runs: Mapping[str, str], _: Language) ->
         limit=limit_text,
         estimate=estimate,
         bound=bound_text,
-        n=figure(n, "count", _, default=idle or ("not known" if gate.get("n_is") else "no sample")),
+        n=missing(idle or ("not known" if gate.get("n_is") else "no sample"), _)
+        if n is None
+        else numbers.count(n),
         counted=things(gate.get("n_is"), _) if n is not None else "",
         why=why,
         kind=kind or "",
         kind_word=_(KINDS[kind]) if kind else "",
-        spoken="; ".join([f"{label.text}: {', '.join(figures)}", *(part.text for part in why)]),
+        spoken=f"{label.text}: {said_of_it or _(STATE_WORDS[state])}",
         raw=as_run_gate(gate),
     )
 
@@ -189,6 +197,8 @@ def _why(gate: Mapping[str, Any], state: str, label: str, _: Language) -> list[S
                                     n=numbers.count(more), things=counted)))  # fmt: skip
         elif gate.get("basis") == "fact":
             parts = parts or [said(given, _) if given else Said(_("The evidence does not decide it."))]
+        elif gate.get("observed") is None and parts:
+            pass  # nothing was measured, and the message says what to do about it
         elif gate.get("more_helps") is False and not (_.english and "will not help" in given):
             parts.append(Said(_("More of the same will not settle it.")))
         elif not parts:
@@ -198,7 +208,7 @@ def _why(gate: Mapping[str, Any], state: str, label: str, _: Language) -> list[S
 
 def rule_lines(document: Result, _: Language) -> list[RuleLine]:
     """All stop rules in the given order."""
-    runs = {str(run["id"]): text.line(run.get("study") or run["id"], 60) for run in document.get("runs") or []}
+    runs = _studies(document)
     lines = []
     for rule in document.get("stop_rules") or []:
         state = rule_state(rule)
@@ -227,7 +237,7 @@ def verdict_box(document: Result, _: Language) -> VerdictBox:
         state={"approve": "pass", "reject": "fail"}.get(decision, "open"),
         word=_(WORDS[decision]),
         headline=_headline(verdict, lines, rules, _),
-        reasons=_reasons(document, lines, rules, _),
+        reasons=_reasons(document, lines, _),
         next_step=_next_step(verdict, lines, rules, _),
         uncertified=[text.line(name, 60) for name in verdict.get("uncertified") or []],
         tally=tally,
@@ -250,35 +260,47 @@ def _headline(verdict: Mapping[str, Any], lines: list[GateLine], rules: list[Rul
     stopped += [rule.label for rule in rules if rule.state == wanted]
     if not stopped:
         return Said(_("A run does not support an approval"))
-    shown = _.together(stopped[:4]) + (_(" and %(n)s more", n=len(stopped) - 4) if len(stopped) > 4 else "")
+    shown = (_.together(stopped) if len(stopped) < 5 else ", ".join(stopped[:4])) + (
+        _(" and %(n)s more", n=len(stopped) - 4) if len(stopped) > 4 else ""
+    )
     if decision == "reject":
         return Said(_("Does not hold: %(names)s", names=shown))
     return Said(_("Not decided by the evidence: %(names)s", names=shown))
 
 
-def _reasons(document: Result, lines: list[GateLine], rules: list[RuleLine], _: Language) -> list[Said]:
+def _reasons(document: Result, lines: list[GateLine], _: Language) -> list[Said]:
     """Why, weightiest first: the document's sentences, or in another language the gates and rules behind them."""
-    given = document["verdict"].get("reasons") or []
+    given = [r if isinstance(r, Mapping) else {"text": r} for r in document["verdict"].get("reasons") or []]
     if _.english:
-        return [
-            Said(text.line(reason["text"] if isinstance(reason, Mapping) else reason, 400)) for reason in given
-        ]
-    gates = {line.id: line for line in lines}
+        return [Said(text.line(reason["text"], 400)) for reason in given]
+    gates = {str(line.raw.get("id")): line for line in lines}
     found: list[Said] = []
     for reason in given:
-        gate = gates.get(str(reason.get("gate"))) if isinstance(reason, Mapping) else None
+        gate, code = gates.get(str(reason.get("gate"))), str(reason.get("code") or "")
         if gate is not None:
-            found.append(Said(gate.spoken, ""))
-    if found:
-        return found
-    if document["verdict"]["decision"] == "approve":
-        sure = sum(line.certified for line in lines)
-        words = _("%(certified)s certified, %(rest)s on the estimate", certified=sure, rest=len(lines) - sure)
-        return [Said(words), *(Said(line.spoken) for line in lines if not line.certified)]
-    wanted = {"reject": "fail", "insufficient_evidence": "open"}.get(document["verdict"]["decision"])
-    found = [Said(line.spoken) for line in lines if line.state == wanted]
-    found += [Said(f"{rule.word}: {rule.label}") for rule in rules if rule.state != "pass"]
-    return found or [said(r["text"] if isinstance(r, Mapping) else r, _) for r in given]
+            found.append(Said(f"{gate.run}: {gate.spoken}" if gate.run else gate.spoken))
+        elif code == "stop_rule" and reason.get("rule") in RULE_LABELS:
+            head = _(RULE_LABELS[reason["rule"]])
+            detail = said(reason["text"], _)
+            found.append(Said(head) if detail.lang else Said(f"{head}: {detail.text}"))
+        elif code.removeprefix("run_") in WORDS and code.startswith("run_"):
+            word = _(WORDS[code.removeprefix("run_")])
+            study = _studies(document).get(str(reason.get("run")), text.line(reason.get("run") or "", 60))
+            found.append(Said(f"{study}: {word}"))
+        elif document["verdict"]["decision"] == "approve":
+            sure = sum(line.certified for line in lines)
+            found.append(
+                Said(
+                    _("%(certified)s certified, %(rest)s on the estimate", certified=sure, rest=len(lines) - sure)
+                )
+            )
+        else:
+            found.append(said(reason["text"], _))
+    return found
+
+
+def _studies(document: Result) -> dict[str, str]:
+    return {str(run["id"]): text.line(run.get("study") or run["id"], 60) for run in document.get("runs") or []}
 
 
 def _next_step(verdict: Mapping[str, Any], lines: list[GateLine], rules: list[RuleLine], _: Language) -> Said:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from evalkit.reporting import numbers, text
 from evalkit.reporting.language import N_, Language
-from evalkit.reporting.signoff.said import mapping, missing
+from evalkit.reporting.signoff.said import figure, mapping, missing
 from evalkit.reporting.verdict import Result
 
 __all__ = ["OriginRow", "digest_of", "files", "origin_rows"]
@@ -64,11 +64,30 @@ def origin_rows(document: Result, _: Language) -> list[OriginRow]:
                 name = ""
             elif key == "evidence_sha256":
                 rows.append((name, [_("no evidence bundle: its figures cannot be computed again")], ""))
+    rows += _production(document, _)
+    runs = {str(run["id"]) for run in document.get("runs") or []}
     for key, value in mapping(document.get("provenance")).items():
         known = _NAMES.get(str(key))
         title = _(known) if known else text.words(key).capitalize()
-        rows += [(title, shown, digest) for shown, digest in _flat(value)]
+        if str(key) in runs:
+            title = _("Run %(id)s", id=text.line(key, 60))
+        found = list(_flat(value))
+        rows += [(title if place == 0 else "", *row) for place, row in enumerate(found)]
     return rows
+
+
+def _production(document: Result, _: Language) -> list[OriginRow]:
+    """What is in production and how much its pass rate may fall, as the policy says."""
+    baseline = mapping(document.get("baseline"))
+    if not baseline:
+        return []
+    named = [text.line(arm, 60) for arm in baseline.get("arms") or []]
+    if baseline.get("study"):
+        named.append(text.line(baseline["study"], 80))
+    margin = baseline.get("margin_points")
+    if margin is not None:
+        named.append(_("margin %(x)s", x=figure(margin, "points", _)))
+    return [(_("Production"), named, text.line(baseline.get("result_sha256") or "", 100))]
 
 
 def _flat(value: Any, depth: int = 0) -> Iterator[tuple[list[str], str]]:

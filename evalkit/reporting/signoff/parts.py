@@ -35,6 +35,19 @@ _KIND_OF_RUN: Final = {
     "route-sweep": N_("routing"),
     "reasoning-budget": N_("reasoning budget"),
 }
+_FLAGS: Final = {
+    name: name
+    for name in (
+        N_("under routed"),
+        N_("unnecessary escalation"),
+        N_("contract failure"),
+        N_("unanswered"),
+        N_("wrong"),
+        N_("unsolvable"),
+        N_("budget exhausted"),
+        N_("declined"),
+    )
+}
 _CHANGES: Final = {
     "threshold": N_("Threshold"),
     "thresholds": N_("Threshold"),
@@ -275,12 +288,17 @@ def items(document: Result, _: Language) -> list[ItemRow]:
                 rank=ranks.get(risk, 3),
                 required=text.line(item.get("required") or "", 40),
                 routed=text.line(item.get("routed") or "", 40),
-                why=[said(text.words(w), _, 120) for w in ([why] if isinstance(why, str) else why)][:6],
+                why=[_flag(w, _) for w in ([why] if isinstance(why, str) else why)][:6],
                 loss=figure(item.get("loss_usd"), "usd", _, reason=item.get("loss_usd_reason")),
                 text=_block(item, _),
             )
         )
     return rows
+
+
+def _flag(name: object, _: Language) -> Said:
+    words = text.words(name)
+    return Said(_(_FLAGS[words])) if words in _FLAGS else said(words, _, 120)
 
 
 def _block(item: Mapping[str, Any], _: Language) -> text.Block | None:

@@ -93,10 +93,10 @@ def figure(
     if unit in {"score", "index", "agreement", "alpha", "kappa", ""}:
         return numbers.plain(value)
     if unit == "points":
-        return _("%(n)s points", n=numbers.quantity(value, "items", limit=limit))
+        return _("%(n)s points", n=_points(value, limit))
     shown = numbers.quantity(value, "items", limit=limit)
     if unit == "days":
-        return _("%(n)s days", n=shown)
+        return _days(shown, _)
     return shown if unit in {"items", "count", "attempts"} else f"{shown} {things(unit, _)}"
 
 
@@ -110,7 +110,7 @@ def exact(value: Any, unit: str, _: Language) -> str:
         return _("%(n)s points", n=numbers.exact(value, "items"))
     shown = numbers.exact(value, "items")
     if unit == "days":
-        return _("%(n)s days", n=shown)
+        return _days(shown, _)
     return (
         shown
         if unit in {"score", "index", "agreement", "alpha", "kappa", "", "count", "attempts"}
@@ -118,8 +118,19 @@ def exact(value: Any, unit: str, _: Language) -> str:
     )
 
 
+def _points(value: float, limit: float | None) -> str:
+    """A difference of rates in points, as finely as a rate in percent is written."""
+    edge = None if limit is None else limit / 100
+    return numbers.percent(value / 100, limit=edge).removesuffix(" %")
+
+
+def _days(shown: str, _: Language) -> str:
+    return _("1 day") if shown == "1" else _("%(n)s days", n=shown)
+
+
 def change(before: Any, after: Any, unit: str, _: Language) -> str:
     """The difference of two figures with its sign; of money also the relative one."""
+    before, after = _one(before), _one(after)
     if not _numeric(before) or not _numeric(after):
         return ""
     difference = after - before
@@ -132,6 +143,11 @@ def change(before: Any, after: Any, unit: str, _: Language) -> str:
     if unit == "points":
         return _("%(n)s points", n=numbers.signed(difference, "items"))
     return numbers.signed(difference, "items")
+
+
+def _one(value: Any) -> Any:
+    """A single threshold out of its list."""
+    return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
 
 
 def _numeric(value: Any) -> bool:

@@ -119,6 +119,15 @@ SENTENCES: Final = (
     N_("not measured; grade a sample of the replies by hand (human grades) and run again"),
     N_("not measured; give the labels of several annotators in a column labels"),
     N_("not measured, the run records no judge"),
+    N_("%(n)s requests cannot bound a 95th percentile; %(n2)s are the least"),
+    N_(
+        "the run judged a looser limit (%(n)s, here %(n2)s); name the policy in the study (policy: ...) and run "
+        "it again"
+    ),
+    N_(
+        "the policy limits it to %(n)s and the run judged no limit; name the policy in the study (policy: ...) "
+        "and run it again"
+    ),
     N_("there are no outcomes"),
     N_("no task times are known"),
     N_("some costs are unknown"),

@@ -30,7 +30,10 @@ def render_signoff_terminal(document: Result, console: Console, lang: str = "en"
         tuple(words(title) for title in (_("Result"), _("Gate"), _("Limit"), _("Estimate"), _("Bound"))),
         right={2, 3, 4},
     )
+    held = [line for line in lines if line.fact and line.state == "pass"]
     for line in lines:
+        if line in held:
+            continue
         state = line.word if line.certified or line.state != "pass" else f"{line.word}, {line.status}"
         label = line.label.text + (f"\n{line.run}" if line.run else "")
         estimate = line.estimate + (f"\nn {line.n}" if line.raw.get("n") is not None else "")
@@ -38,10 +41,13 @@ def render_signoff_terminal(document: Result, console: Console, lang: str = "en"
         table.add_row(words(state, _STYLES[line.state]), *cells)
     if table.row_count:
         console.print(table)
+    if held:
+        names = list(dict.fromkeys(line.label.text for line in held))
+        console.print(words(_("Conditions that hold") + ": " + "; ".join(names), _STYLES["pass"]))
+    # What is open or failed is said once, among the reasons below.
     for line in lines:
-        style = "" if line.state == "pass" else _STYLES[line.state]
-        for part in line.why:
-            console.print(words(f"  {line.label.text}: {part.text}", style))
+        for part in line.why if line.state == "pass" else []:
+            console.print(words(f"  {line.label.text}: {part.text}"))
     changes = parts.changes(document, _)
     if changes:
         console.print()
