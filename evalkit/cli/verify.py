@@ -17,7 +17,7 @@ def verify(
         typer.Option("--allowed-signers", help="Keys that count (ssh allowed_signers, or one public key)."),
     ] = None,
     signed: Annotated[
-        bool, typer.Option("--signed", help="A valid signature is required; needs --allowed-signers.")
+        bool, typer.Option("--signed", help="Everybody who must sign must have approved; needs --allowed-signers.")
     ] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the findings as JSON.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,

@@ -15,6 +15,8 @@ def signature_lines(signatures: Signatures) -> list[str]:
     for finding in signatures.findings:
         out += _lines(finding)
     out += [f"not signed by {line(who)}" for who in signatures.missing]
+    if any(finding.valid for finding in signatures.findings):
+        out.append(f"decision by signature: {signatures.decision or 'open'}")
     if not signatures.findings:
         out.append("no signature")
     return out

@@ -75,6 +75,8 @@ def _signatures(options: VerifyOptions, folder: Path) -> tuple[list[str], bool]:
     if asked:
         valid = [finding for finding in signatures.findings if finding.valid]
         wrong = wrong or not valid or bool(signatures.missing) or signatures.decision is None
+    if options.signed and signatures.decision != "approve":  # a valid rejection is no release
+        wrong = True
     return signature_lines(signatures), wrong
 
 
