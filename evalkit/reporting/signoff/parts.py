@@ -10,8 +10,9 @@ from typing import Any, Final
 from evalkit.errors import redact
 from evalkit.reporting import numbers, text
 from evalkit.reporting.language import N_, Language
+from evalkit.reporting.signoff.checked import risk_of
 from evalkit.reporting.signoff.said import KINDS, Said, change, figure, mapping, missing, of, said
-from evalkit.reporting.verdict import WORDS, Result
+from evalkit.reporting.verdict import STATES, WORDS, Result
 
 __all__ = [
     "ITEMS_SHOWN",
@@ -106,6 +107,7 @@ class SliceRow:
     bound: str
     limit: str
     state: str
+    certified: bool
     word: str
     raw: Mapping[str, Any]
 
@@ -250,10 +252,15 @@ def risk_ranks(document: Result) -> dict[str, int]:
 def slices(document: Result, _: Language) -> list[SliceRow]:
     """What was missed in each risk class, of what needed a stronger tier."""
     studies, ranks, rows = _studies(document), risk_ranks(document), []
+    gates = {
+        (gate.get("run"), risk_of(gate)): STATES[gate["status"]]
+        for gate in reversed(document.get("gates") or [])
+        if gate.get("limit") is not None and gate.get("observed") is not None
+    }
     for row in document.get("risk_slices") or []:
         limit, bound, certified = row.get("limit"), row.get("bound"), row.get("certified")
-        inside = limit is not None and row.get("rate") is not None and row["rate"] <= limit
-        state = "pass" if certified else "open" if limit is None or inside else "fail"
+        # A class has the state of its gate: one that is judged on the estimate passes, and is not certified.
+        state = "pass" if certified else gates.get((row.get("run"), row["risk"]), "open")
         word = _("certified") if certified else _("not certified") if limit is not None else _("no limit")
         rows.append(
             SliceRow(
@@ -266,6 +273,7 @@ def slices(document: Result, _: Language) -> list[SliceRow]:
                 + figure(bound, "share", _, limit=limit, default="no bound"),
                 limit="≤ " + numbers.exact(limit, "share") if limit is not None else missing("no limit", _),
                 state=state,
+                certified=bool(certified),
                 word=word,
                 raw={"limit": limit, "observed": row.get("rate"), "upper_bound": bound, "unit": "share"},
             )
