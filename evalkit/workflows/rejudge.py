@@ -110,9 +110,9 @@ def _routing(bundle: Bundle, recorded: bool) -> Rejudged:
         decisions=_at(router.decisions, "decisions", bundle),
     )
     study = replace(study, router=moved)
+    _place_summary(bundle)
     inputs = read_inputs(study)
     _place(bundle, looks_record(study))
-    _place_summary(bundle)
     look = replace(look_at(inputs, utc_now(), book=False), recorded=recorded)
     judged = route_sweep(inputs, look)
     data, tier = judged.result.measures.data, judged.result.tier.astype(np.int64)
@@ -142,9 +142,9 @@ def _ladder(bundle: Bundle, recorded: bool) -> Rejudged:
     if bundle.sent:
         arms = tuple(replace(arm, sent=arm.sent or bundle.sent.get(arm.name)) for arm in study.arms)
         study = replace(study, arms=arms)
+    _place_summary(bundle)
     inputs = read_ladder(study)
     _place(bundle, looks_record(study))
-    _place_summary(bundle)
     look = replace(look_at(inputs, utc_now(), book=False), recorded=recorded)
     judged = reasoning_budget(inputs, look)
     result = judged.result

@@ -6,7 +6,6 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from evalkit.signoff.digest import file_sha256, plain_hex
 from evalkit.signoff.run_folder import Run, read_run
 from evalkit.signoff.strict import BrokenFileError
 from evalkit.workflows.evidence_bundle import EVIDENCE
-from evalkit.workflows.rejudge import Rejudged, differences, rejudge
+from evalkit.workflows.rejudge import Difference, Rejudged, differences, rejudge
 
 __all__ = ["FILES", "CheckedRun", "check_run"]
 
@@ -74,7 +73,7 @@ def _again(run: Run, folder: Path, faults: list[tuple[str, str]]) -> tuple[str, 
     except BrokenFileError as error:
         faults.append((EVIDENCE, str(error)))
         return f"{EVIDENCE} cannot be used", None
-    found = list(islice(differences(run.document, again.document), MOST_NAMED + 1))
+    found = sorted(differences(run.document, again.document), key=_inputs_first)
     version = run.document.get("evalkit_version")
     by = "" if version == __version__ else f" (judged by evalkit {visible(version)}, this is {__version__})"
     faults += [("result.json", f"{one}{by}") for one in found[:MOST_NAMED]]
@@ -82,6 +81,11 @@ def _again(run: Run, folder: Path, faults: list[tuple[str, str]]) -> tuple[str, 
         faults.append(("result.json", "and more fields differ"))
     faults += [("items.jsonl.gz", what) for what in _item_faults(folder / FILES["items"], again.items)]
     return "recomputed", again
+
+
+def _inputs_first(one: Difference) -> bool:
+    """False, so first, for what was read: from it the rest follows."""
+    return not one.field.startswith(("provenance.", "looks."))
 
 
 def _item_faults(path: Path, computed: list[dict[str, Any]]) -> Iterator[str]:

@@ -22,7 +22,7 @@ limits: {min_answered_share: 0.98, max_cost_per_request: 0.015}
 baseline: {arm: ["always:frontier", "think-4k"], margin_points: 2.0}
 attempts: {max: 1}
 release:
-  rollout: [5 % of traffic for one day, all of it]
+  rollout: ["5 % of traffic for one day", "all of it"]
   rollback_when: the pass rate falls below 90 % on a day
   rollback_how: set the threshold to 0
   owner: support team
@@ -47,9 +47,9 @@ def make_studies(folder: Path, decision: str = "approve", policy: str = POLICY) 
     routing, ladder = folder / "routing", folder / "ladder"
     routing.mkdir(exist_ok=True)
     ladder.mkdir(exist_ok=True)
-    write_items(routing, 80 if decision == "insufficient_evidence" else 700)
-    write_study(routing, policy="../gates.yaml")
-    write_runs(ladder, 200)
+    write_items(routing, 80 if decision == "insufficient_evidence" else 400)
+    write_study(routing, policy="../gates.yaml", bootstrap_replicates=100)
+    write_runs(ladder, 300)
     limits = {"min_pass_rate": 0.9, "p95_task_seconds": 60}
     write_ladder(ladder, policy="../gates.yaml", limits=limits)
     return file, routing, ladder
