@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from evalkit.reporting.verdict import EXIT_CODES, STATES, Result, on_wrong_side, rule_state
 
-__all__ = ["signoff_checked", "signoff_contradictions", "signoff_exit_code"]
+__all__ = ["as_run_gate", "risk_of", "signoff_checked", "signoff_contradictions", "signoff_exit_code"]
 
-SCHEMA: Final = "evalkit.signoff/1"
+_SCHEMA: Final = "evalkit.signoff/1"
 
 
 def signoff_exit_code(document: Result) -> int:
@@ -31,8 +31,8 @@ def signoff_contradictions(document: Result) -> list[str]:
     A gate that failed means reject. An approval needs gates, each of them passed and on its own side of its limit,
     no stop rule that is triggered or unknown, every run approved, and every class without a certificate named.
     """
-    if document.get("schema") != SCHEMA:
-        return [f"the schema is {document.get('schema')!r}, not {SCHEMA!r}"]
+    if document.get("schema") != _SCHEMA:
+        return [f"the schema is {document.get('schema')!r}, not {_SCHEMA!r}"]
     decision = document["verdict"]["decision"]
     if decision not in EXIT_CODES:
         return [f"the decision {decision!r} is not one of {', '.join(EXIT_CODES)}"]

@@ -29,7 +29,7 @@ def render_signoff_markdown(document: Result, lang: str = "en") -> str:
         out += ["", _bold(_("Not certified"), names)]
     if box.next_step.text:
         out += ["", _bold(_("Next step"), markdown(box.next_step.text, 400))]
-    out += _head(_("Gates") + ": " + tally(box.tally, _)) + _gates(gate_lines(document, _), _)
+    out += _head(_("Gates") + ": " + _tally(box.tally, _)) + _gates(gate_lines(document, _), _)
     hit = [rule for rule in rule_lines(document, _) if rule.state != "pass"]
     if hit:
         out += _head(_("Stop rules"))
@@ -53,7 +53,7 @@ def _head(title: str) -> list[str]:
     return ["", f"### {title}", ""]
 
 
-def tally(counts: dict[str, int], _: Language) -> str:
+def _tally(counts: dict[str, int], _: Language) -> str:
     """The gates counted: "0 failed, 1 open, 8 passed (2 not certified)"."""
     head = _("%(fail)s failed, %(open)s open, %(passed)s passed",
              fail=counts["fail"], open=counts["open"], passed=counts["pass"])  # fmt: skip

@@ -16,11 +16,17 @@ from evalkit.reporting.verdict import STATES, WORDS, Result
 
 __all__ = [
     "ITEMS_SHOWN",
+    "ChangeRow",
+    "ItemRow",
+    "RunRow",
+    "RungRow",
+    "SliceRow",
     "changes",
     "evidence_limits",
     "items",
     "ladder_rows",
     "release_rows",
+    "risk_ranks",
     "run_rows",
     "signers",
     "slices",

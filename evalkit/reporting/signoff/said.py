@@ -9,7 +9,7 @@ from evalkit.reporting import numbers, text
 from evalkit.reporting.language import N_, Language
 from evalkit.reporting.signoff.sentences import translated
 
-__all__ = ["KINDS", "Said", "change", "figure", "missing", "of", "said", "things"]
+__all__ = ["KINDS", "Said", "change", "exact", "figure", "mapping", "missing", "of", "said", "things"]
 
 
 class Said(NamedTuple):
