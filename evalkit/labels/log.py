@@ -171,9 +171,13 @@ def _alias(
     name: str, value: Any, aliases: dict[tuple[str, str], str], renamed: Counter[str], regions: Sequence[str]
 ) -> Any:
     """A name that holds personal data under a made-up one, the same for the same."""
-    if not isinstance(value, str) or not personal_spans(value, regions):
+    if not isinstance(value, str):
         return value
     if (name, value) not in aliases:
+        if not personal_spans(value, regions):
+            if name != "id":  # an id stands once; the rest is asked again and again
+                aliases[name, value] = value
+            return value
         renamed[name] += 1
         aliases[name, value] = f"{name}-{renamed[name]}-renamed"
     return aliases[name, value]

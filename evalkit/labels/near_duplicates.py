@@ -19,7 +19,7 @@ __all__ = ["SHINGLE", "clusters", "similarity"]
 SHINGLE = 8
 """Characters a shingle; 4 in texts shorter than 40, so that a short text has shingles at all."""
 _SHORT = 40
-_BANDS, _ROWS = 8, 4
+_BANDS, _ROWS = 6, 3
 _MOST = 20_000  # characters looked at: the beginning of a longer text says what it is
 _BLANK = re.compile(r"\s+")
 _ODD = np.uint64(0x9E3779B97F4A7C15)

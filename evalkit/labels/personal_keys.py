@@ -36,9 +36,13 @@ _NAMED = re.compile(
     r"(?P<value>[^\s\"'`,;<>()\[\]{}]{6,2000})"
 )
 
+_MARKED = re.compile(r"[0-9!@#$%^&*+~?|\\]")  # every credential looked for holds one, or is a block
+
 
 def key_spans(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of what looks like a credential."""
+    if not _MARKED.search(text) and "-----BEGIN" not in text:
+        return
     for shape in (_BLOCK, _SHAPES):
         for match in shape.finditer(text):
             yield match.span()

@@ -21,7 +21,7 @@ _D = r"(?<![0-9A-Za-z])"  # no digit or letter in front: not the middle of a lon
 _E = r"(?![0-9A-Za-z])"
 
 # -- telephones -----------------------------------------------------------------------------------------------
-_MAYBE_PHONE = re.compile(r"\d(?:[\s().–‑/-]{0,3}\d){6,}")
+_MAYBE_PHONE = re.compile(r"(?<![\dA-Za-z])\d(?:[\s().–‑/-]{0,3}\d){6,30}")
 _KR_MOBILE = re.compile(
     r"(?<![\d.])(?:\+?82[\s.-]{0,2}\(?0?\)?|\(?0)1[016789]\)?[\s.-]{0,2}\d{3,4}[\s.-]{0,2}\d{4}(?![\d])"
 )
@@ -32,36 +32,44 @@ _PHONE_WORD = re.compile(
 )
 # What a number without a country code begins with; the library also takes numbers without their area code.
 _WITH_AREA = {
-    "KR": re.compile(r"\(?0|1[5-8]\d\d"),
-    "US": re.compile(r"(?:1[\s.-])?\(?[2-9]\d\d"),
-    "GB": re.compile(r"\(?0"),
+    "KR": re.compile(r"(?<!\d)\(?0|(?<!\d)1[5-8]\d\d"),
+    "US": re.compile(r"(?<!\d)(?:1[\s.-])?\(?[2-9]\d\d(?:\)|[\s.-]|\d{7}(?!\d))"),
+    "GB": re.compile(r"(?<!\d)\(?0"),
 }
 
 
 def phone_spans(text: str, regions: Sequence[str] = REGIONS) -> Iterator[Span]:
     """Telephone numbers: with a country code any that is possible, without one those valid in `regions`.
 
-    A run of digits without any separator is one only behind a word such as "call", except Korean mobiles.
+    A run of digits without any separator is one only behind a word such as "call", except Korean mobiles. Only
+    runs of seven digits and more are looked at: the library is slow on what is long and holds none.
     """
-    if not _MAYBE_PHONE.search(text):
-        return
-    from phonenumbers import Leniency, PhoneNumberMatcher
-
     for match in _KR_MOBILE.finditer(text):
         yield match.span()
-    for found in PhoneNumberMatcher(text, None, leniency=Leniency.POSSIBLE):
-        yield found.start, found.end
+    for run in _MAYBE_PHONE.finditer(text):
+        start = max(0, run.start() - 2)
+        yield from _phones_in(text, start, text[start : run.end() + 1], regions)
+
+
+def _phones_in(text: str, offset: int, part: str, regions: Sequence[str]) -> Iterator[Span]:
+    from phonenumbers import Leniency, PhoneNumberMatcher
+
+    if "+" in part:
+        for found in PhoneNumberMatcher(part, None, leniency=Leniency.POSSIBLE):
+            yield offset + found.start, offset + found.end
     for region in regions:
-        for found in PhoneNumberMatcher(text, region, leniency=Leniency.VALID):
-            bare = found.raw_string.isdigit()
-            begins = _WITH_AREA.get(region)
-            if begins is not None and not begins.match(found.raw_string):
+        begins = _WITH_AREA.get(region)
+        if begins is not None and not begins.search(part):
+            continue
+        for found in PhoneNumberMatcher(part, region, leniency=Leniency.VALID):
+            raw, start = found.raw_string, offset + found.start
+            if begins is not None and not begins.match(raw) and not raw.startswith("+"):
                 continue
-            if bare and not _PHONE_WORD.search(text[max(0, found.start - 40) : found.start]):
+            if raw.isdigit() and not _PHONE_WORD.search(text[max(0, start - 40) : start]):
                 continue
-            if text[: found.start].endswith((".", "#")) or _is_date(found.raw_string):
+            if text[:start].endswith((".", "#")) or _is_date(raw):
                 continue
-            yield found.start, found.end
+            yield start, offset + found.end
 
 
 def _is_date(text: str) -> bool:
