@@ -98,7 +98,8 @@ class Reply:
     `text` is the visible answer, `reasoning` what came in a channel of its own. `usage` is as the provider gave
     it, None where it gave none: never invented. `sent` is the body that went out, without the messages and without
     secrets. `ttft_s` is the time to the first piece that was not empty, known of streams only; `request_s` that of
-    the whole call. `notices` say what to know of the reply.
+    the whole call. `notices` say what to know of the reply. `recorded_in` names the run that measured all this,
+    where a recording answered and says so.
     """
 
     text: str | None
@@ -112,6 +113,7 @@ class Reply:
     request_s: float | None = None
     response_id: str | None = None
     notices: tuple[str, ...] = ()
+    recorded_in: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

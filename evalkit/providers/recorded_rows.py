@@ -6,7 +6,7 @@ The ledger's own export, and the names that other tools give the same things.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from evalkit.errors import visible
@@ -21,6 +21,7 @@ _ITEM = ("item", "id", "query_id", "question_id", "sample_id")
 _CANDIDATE = ("candidate", "tier", "arm")
 _SAMPLE = ("sample", "repeat", "trial", "epoch")
 _STEP = ("step",)
+_RUN = ("run", "recorded_run")
 _TEXT = ("text", "output", "completion", "answer")
 _MARKS = {"start", "end", "run", "header", "manifest", "meta", "plan"}
 _REPLY = tuple(field.name for field in fields(Reply))
@@ -64,6 +65,9 @@ def seen_in(row: Row) -> Seen | None:
     if isinstance(mark, str) and mark in _MARKS:
         return None
     answer = _answer(row)
+    if isinstance(answer, Reply) and answer.recorded_in is None:
+        _, run = _value(row, _RUN)
+        answer = replace(answer, recorded_in=run) if isinstance(run, str) else answer
     key = row.get("key")
     cell = _cell(row)
     if not isinstance(key, str) and cell is None:
@@ -127,7 +131,7 @@ def _foreign_failure(status: str, error: Any) -> Failure:
 
 def reply_from(record: Row) -> Reply:
     """The reply whose fields `record` holds; a value of the wrong type counts as not known."""
-    texts = ("finish_reason", "reasoning", "served_model", "response_id")
+    texts = ("finish_reason", "reasoning", "served_model", "response_id", "recorded_in")
     known: dict[str, Any] = {name: record[name] for name in texts if isinstance(record.get(name), str)}
     for name in ("usage", "sent"):
         if isinstance(record.get(name), Mapping):

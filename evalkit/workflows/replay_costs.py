@@ -49,9 +49,17 @@ def attempt_cost(attempt: Attempt, runs: Collection[str]) -> CallCost:
         billed="unknown" if attempt.billed is None else attempt.billed.value,
         reserved_usd=attempt.reserved_usd,
         fresh=attempt.paid and own,
-        recorded_in=None if attempt.paid and own else attempt.run,
+        recorded_in=None if attempt.paid and own else _recorded_in(attempt),
         latency_s=attempt.duration_s if attempt.state == "reply" else None,
     )
+
+
+def _recorded_in(attempt: Attempt) -> str | None:
+    """The run that an attempt was made in; of a recorded one as far as the recording tells."""
+    if attempt.paid:
+        return attempt.run
+    result = attempt.result
+    return result.recorded_in if isinstance(result, Reply) else None
 
 
 def cell_usage(record: CellRecord) -> Usage:
