@@ -96,6 +96,12 @@ _DETAILS = (
     "completion_tokens_details",
     "output_tokens_details",
 )
+# Read with every reply, so taken apart once: (name, part before its dot, part behind it).
+_PATHS = {
+    kind: tuple((name, name.partition(".")[0], name.partition(".")[2]) for name in names)
+    for kind, names in _NAMES.items()
+}
+_KNOWN = frozenset(part for paths in _PATHS.values() for name, head, _ in paths for part in (name, head))
 _STANDARD = {
     "input": "input_tokens",
     "output": "output_tokens",
@@ -136,10 +142,7 @@ def usage_of(raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         inner = raw.get(key)
         if isinstance(inner, Mapping) and (key != "meta" or "billed_units" in inner):
             return inner
-    known = {name.split(".")[0] for names in _NAMES.values() for name in names} | {
-        name for names in _NAMES.values() for name in names
-    }
-    return raw if known & raw.keys() else None
+    return raw if _KNOWN & raw.keys() else None
 
 
 def read_counts(usage: Mapping[str, Any]) -> Counts:
@@ -152,8 +155,11 @@ def read_counts(usage: Mapping[str, Any]) -> Counts:
         return read_counts(billed)
     values: dict[str, int | None] = {}
     names = dict(_STANDARD)
-    for kind, known in _NAMES.items():
+    for kind, known in _PATHS.items():
         found = list(_found(usage, known))
+        if not found:
+            values[kind] = None
+            continue
         for name, value in found:
             if isinstance(value, str) and value.isascii() and value.isdigit() and "." in name:
                 continue  # 64-bit numbers are text in trace files
@@ -161,13 +167,12 @@ def read_counts(usage: Mapping[str, Any]) -> Counts:
                 return Counts(problem=f"{name} is {value!r:.60}, not a whole number")
             if value < 0:
                 return Counts(problem=f"{name} is {value}, below 0")
-        whole = [(name, int(value)) for name, value in found]
+        whole: list[tuple[str, int]] = [(name, int(value)) for name, value in found]
         if len({value for _, value in whole}) > 1:
             said = ", ".join(f"{name} {value}" for name, value in whole)
             return Counts(problem=f"two counts of the same tokens differ: {said}")
-        values[kind] = whole[0][1] if whole else None
-        if whole:
-            names[kind] = whole[0][0].rpartition(".")[2] if whole[0][0].startswith(_DETAILS) else whole[0][0]
+        first, values[kind] = whole[0]
+        names[kind] = first.rpartition(".")[2] if first.startswith(_DETAILS) else first
     return _joined(usage, values, names)
 
 
@@ -214,12 +219,11 @@ def _unknown_buckets(usage: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{name} {value!r:.60}"
 
 
-def _found(usage: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    for name in known:
+def _found(usage: Mapping[str, Any], known: tuple[tuple[str, str, str], ...]) -> Iterator[tuple[str, Any]]:
+    for name, head, tail in known:
         value: Any = usage.get(name)
-        if value is None and "." in name:
-            head, _, tail = name.partition(".")
+        if value is None and tail:
             inner = usage.get(head)
-            value = inner.get(tail) if isinstance(inner, Mapping) else None
+            value = inner.get(tail) if inner is not None and isinstance(inner, Mapping) else None
         if value is not None:
             yield name, value
