@@ -60,6 +60,7 @@ bench: .venv/.run
 	$(PY) benchmarks/sweep.py --large
 	$(PY) benchmarks/false_approval.py
 	$(PY) benchmarks/false_worth_it.py
+	$(PY) benchmarks/personal_data.py
 
 clean:
 	rm -rf .venv build dist evalkit.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
