@@ -64,14 +64,23 @@ async def many(call: Callable[[int], Awaitable[Any]], first: int, count: int) ->
     await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
 
 
-async def measured(call: Callable[[int], Awaitable[Any]], calls: int) -> dict[str, float]:
-    await many(call, 0, WARM_UP)
-    wall, cpu = time.monotonic(), time.process_time()
-    await many(call, WARM_UP, calls)
-    return {"cpu_s": time.process_time() - cpu, "wall_s": time.monotonic() - wall}
+Block = Callable[[int, int], Awaitable[None]]
 
 
-async def run_litellm(url: str, calls: int) -> dict[str, float]:
+async def blocks(block: Block, calls: int) -> None:
+    """`block(first, count)` for the warm-up, then once for each line that comes in, and the times of each out."""
+    await block(0, WARM_UP)
+    print("ready", flush=True)
+    first = WARM_UP
+    while sys.stdin.readline():
+        wall, cpu = time.monotonic(), time.process_time()
+        await block(first, calls)
+        took = {"cpu_s": time.process_time() - cpu, "wall_s": time.monotonic() - wall}
+        print(json.dumps(took), flush=True)
+        first += calls
+
+
+async def run_litellm(url: str, calls: int) -> None:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = os.environ["LITELLM_OFFLINE_MODE"] = "true"
     import litellm
 
@@ -85,10 +94,10 @@ async def run_litellm(url: str, calls: int) -> dict[str, float]:
             max_retries=0,
         )
 
-    return await measured(call, calls)
+    await blocks(lambda first, count: many(call, first, count), calls)
 
 
-async def run_openai(url: str, calls: int) -> dict[str, float]:
+async def run_openai(url: str, calls: int) -> None:
     import openai
 
     async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
@@ -98,7 +107,7 @@ async def run_openai(url: str, calls: int) -> dict[str, float]:
                 model="mid", messages=[{"role": "user", "content": prompt(number)}], max_tokens=20
             )
 
-        return await measured(call, calls)
+        await blocks(lambda first, count: many(call, first, count), calls)
 
 
 def evalkit_plan(items: int, samples: int = 1, first: int = 0) -> Any:
@@ -115,53 +124,44 @@ def evalkit_pricing() -> Any:
     return CardPricing(PriceCard({MODEL: (PricePeriod(Rates(Decimal("0.25"), Decimal(2))),)}))
 
 
-async def run_evalkit(url: str, calls: int) -> dict[str, float]:
+async def run_evalkit(url: str, calls: int) -> None:
     from evalkit.providers.call import Connection
     from evalkit.providers.litellm_provider import LiteLLMProvider
     from evalkit.replay import Ledger, RunSettings, run
 
     provider = LiteLLMProvider(Connection(api_base=url, api_key="none"))
     settings = RunSettings(concurrency=IN_FLIGHT)
+
+    async def block(first: int, count: int) -> None:
+        plan = evalkit_plan(count, first=first)
+        found = await run(plan, lambda _: provider, ledger, settings, pricing=evalkit_pricing())
+        assert (found.replied, found.attempts, found.from_ledger) == (count, count, 0), found
+        assert found.spent_low_usd == found.spent_high_usd != 0
+
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.sqlite") as ledger:
         try:
-            await run(evalkit_plan(WARM_UP), lambda _: provider, ledger, settings, pricing=evalkit_pricing())
-            wall, cpu = time.monotonic(), time.process_time()
-            plan = evalkit_plan(calls, first=WARM_UP)
-            found = await run(plan, lambda _: provider, ledger, settings, pricing=evalkit_pricing())
-            took = {"cpu_s": time.process_time() - cpu, "wall_s": time.monotonic() - wall}
+            await blocks(block, calls)
         finally:
             await provider.aclose()
-    assert (found.replied, found.attempts, found.from_ledger) == (calls, calls, 0), found
-    assert found.spent_low_usd == found.spent_high_usd != 0
-    return took
 
 
-def run_inspect(url: str, calls: int) -> dict[str, float]:
-    from inspect_ai import Task, eval
+async def run_inspect(url: str, calls: int) -> None:
+    from inspect_ai import Task, eval_async
     from inspect_ai.dataset import Sample
     from inspect_ai.model import GenerateConfig, get_model
     from inspect_ai.solver import generate
 
-    config = GenerateConfig(max_tokens=20)
+    config = GenerateConfig(max_tokens=20, max_connections=IN_FLIGHT)
     model = get_model(MODEL, base_url=url, api_key="none", config=config, responses_api=False)
 
-    def once(first: int, count: int, folder: str) -> None:
-        samples = [Sample(input=prompt(n), id=n) for n in range(first + 1, first + count + 1)]
-        [log] = eval(
-            Task(dataset=samples, solver=generate()),
-            model=model,
-            display="none",
-            log_dir=folder,
-            max_connections=IN_FLIGHT,
-            max_samples=IN_FLIGHT,
-        )
+    async def block(first: int, count: int) -> None:
+        samples = [Sample(input=prompt(n), id=n + 1) for n in range(first, first + count)]
+        task = Task(dataset=samples, solver=generate())
+        [log] = await eval_async(task, model=model, log_dir=folder, max_samples=IN_FLIGHT)
         assert log.status == "success", log.error
 
     with tempfile.TemporaryDirectory() as folder:
-        once(0, WARM_UP, folder)
-        wall, cpu = time.monotonic(), time.process_time()
-        once(WARM_UP, calls, folder)
-        return {"cpu_s": time.process_time() - cpu, "wall_s": time.monotonic() - wall}
+        await blocks(block, calls)
 
 
 def peak_mb() -> float:
@@ -192,23 +192,46 @@ async def run_memory(items: int, samples: int) -> dict[str, float]:
     return {"peak_mb": peak_mb(), "cpu_s": time.process_time() - cpu, "wall_s": time.monotonic() - began}
 
 
-def in_child(python: str, *arguments: object) -> dict[str, float]:
-    command = [python, str(Path(__file__).resolve()), "--child", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=REPO)
-    if done.returncode:
-        sys.exit(f"{' '.join(command[2:])} failed:\n{done.stderr[-2000:]}")
+def in_child(*arguments: object) -> dict[str, float]:
+    command = [sys.executable, str(Path(__file__).resolve()), "--child", *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=REPO)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def child(what: str, *arguments: str) -> None:
     if what == "memory":
-        found = asyncio.run(run_memory(int(arguments[0]), int(arguments[1])))
-    elif what == "inspect":
-        found = run_inspect(arguments[0], int(arguments[1]))
-    else:
-        work = {"litellm": run_litellm, "openai": run_openai, "evalkit": run_evalkit}[what]
-        found = asyncio.run(work(arguments[0], int(arguments[1])))
-    print(json.dumps(found))
+        print(json.dumps(asyncio.run(run_memory(int(arguments[0]), int(arguments[1])))))
+        return
+    work = {"litellm": run_litellm, "openai": run_openai, "evalkit": run_evalkit, "inspect": run_inspect}[what]
+    asyncio.run(work(arguments[0], int(arguments[1])))
+
+
+class Contestant:
+    """A child that makes a block of calls whenever it is told to."""
+
+    def __init__(self, python: str, name: str, url: str, calls: int) -> None:
+        command = [python, str(Path(__file__).resolve()), "--child", name, url, str(calls)]
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=quiet, text=True, cwd=REPO
+        )
+        self._wait_for("ready")
+
+    def _wait_for(self, start: str) -> str:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(start):
+                return line
+        sys.exit(f"{' '.join(map(str, self._process.args[2:]))} ended: run it by hand to see why")
+
+    def block(self) -> dict[str, float]:
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        return dict(json.loads(self._wait_for("{")))
+
+    def end(self) -> None:
+        self._process.communicate()
 
 
 def has_inspect(python: str) -> bool:
@@ -234,30 +257,35 @@ def compare(calls: int, rounds: int, peer: str) -> list[str]:
     who = ["litellm", "evalkit", "openai"]
     if has_inspect(peer):
         who.append("inspect")
-    best: dict[str, dict[str, float]] = {}
+    cpu: dict[str, list[float]] = {name: [] for name in who}
+    wall: dict[str, list[float]] = {name: [] for name in who}
     with mock_server() as url:
+        racing = {
+            name: Contestant(peer if name == "inspect" else sys.executable, name, url, calls) for name in who
+        }
         for _ in range(rounds):
-            for name in who:
-                found = in_child(peer if name == "inspect" else sys.executable, name, url, calls)
-                if name not in best or found["cpu_s"] < best[name]["cpu_s"]:
-                    best[name] = found
-    bare = best["litellm"]["cpu_s"]
-    print(f"{calls:,} calls, {IN_FLIGHT} in flight, best of {rounds}")
+            for name, contestant in racing.items():
+                found = contestant.block()
+                cpu[name].append(1000 * found["cpu_s"] / calls)
+                wall[name].append(found["wall_s"] / calls)
+        for contestant in racing.values():
+            contestant.end()
+    bare = min(cpu["litellm"])
+    print(f"{rounds} rounds of {calls:,} calls, {IN_FLIGHT} in flight; the best round of each")
     print(f"  {'':<58} {'ms CPU':>8} {'calls/s':>8}")
     for name in who:
-        found = best[name]
-        per_call, pace = 1000 * found["cpu_s"] / calls, calls / found["wall_s"]
-        print(f"  {WHO[name]:<58} {per_call:>8.2f} {pace:>8.0f}   {found['cpu_s'] / bare:.2f} x bare LiteLLM")
+        best, pace = min(cpu[name]), 1 / min(wall[name])
+        print(f"  {WHO[name]:<58} {best:>8.2f} {pace:>8.0f}   {best / bare:.2f} x bare LiteLLM")
     if "inspect" not in who:
         print("  inspect_ai is not installed: install it elsewhere and name that Python with --peer")
-    ours = best["evalkit"]["cpu_s"] / bare
+    ours = min(cpu["evalkit"]) / bare
     return [f"{ours:.2f} times bare LiteLLM is more than {MOST_OF_LITELLM}"] if ours > MOST_OF_LITELLM else []
 
 
 def memory(calls: int) -> list[str]:
     """Print the table of peak memory; what broke its limit."""
-    few = in_child(sys.executable, "memory", 1000, 1)
-    many_calls = in_child(sys.executable, "memory", 1000, calls // 1000)
+    few = in_child("memory", 1000, 1)
+    many_calls = in_child("memory", 1000, calls // 1000)
     print("Runner and ledger alone, 64 in flight")
     print(f"  {'':<58} {'peak MB':>8} {'ms CPU':>8}")
     for count, found in ((1000, few), (calls, many_calls)):
@@ -271,8 +299,8 @@ def main() -> int:
         child(*sys.argv[2:])
         return 0
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--calls", type=int, default=2000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--calls", type=int, default=250, help="in each round")
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--peer", default=sys.executable, help="a Python that has inspect_ai")
     parser.add_argument("--memory-calls", type=int, default=50_000)
     chosen = parser.parse_args()
