@@ -38,6 +38,23 @@ _NAMED = re.compile(
 
 _MARKED = re.compile(r"[0-9!@#$%^&*+~?|\\]")  # every credential looked for holds one, or is a block
 
+# One of these is in every name of `_NAMED`; looking for them first is many times quicker.
+_WORDS = (
+    "key",
+    "secret",
+    "pass",
+    "token",
+    "bearer",
+    "authorization",
+    "비밀번호",
+    "비번",
+    "암호",
+    "인증키",
+    "토큰",
+    "시크릿",
+    "키",
+)
+
 
 def key_spans(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of what looks like a credential."""
@@ -46,7 +63,10 @@ def key_spans(text: str) -> Iterator[tuple[int, int]]:
     for shape in (_BLOCK, _SHAPES):
         for match in shape.finditer(text):
             yield match.span()
+    low = text.lower()
     for shape in (_IN_ADDRESS, _NAMED):
+        if not any(word in low for word in (("://",) if shape is _IN_ADDRESS else _WORDS)):
+            continue
         for match in shape.finditer(text):
             value = match["value"].rstrip(".!?…")
             if shape is _IN_ADDRESS or _secret_like(value):

@@ -27,8 +27,8 @@ seed: 7
 
 @pytest.fixture(scope="module")
 def world() -> list[dict[str, Any]]:
-    """400 items of each class, 30 % true needs. The router sends every need up that its score shows; the needs with
-    the lowest scores, a tenth of them, it does not see."""
+    """400 items of each class, 30 % true needs. The router sends up every need that its score shows; the needs
+    with the lowest scores, a tenth of them, it does not see."""
     rng = np.random.default_rng(11)
     rows = []
     for risk in ("low", "high"):
