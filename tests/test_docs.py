@@ -48,7 +48,7 @@ def first_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_examples_of_readme_and_getting_started_print_what_is_shown(first_study: Path) -> None:
     written = sorted(path.name for path in (first_study / "reports" / "first-study").iterdir())
-    assert written == ["items.jsonl.gz", "report.html", "result.json"]
+    assert written == ["evidence.zip", "items.jsonl.gz", "report.html", "result.json"]
 
 
 def test_the_examples_of_methods_print_what_is_shown(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ In it: the study file, every file that it names, the record of looks as this run
     sent     arm -> body that went out, where a replay recorded it and the study does not state it
     files    [{role, written, name, sha256, bytes}]: role (labels, outcomes, ...), the name that the study uses,
              the name in the zip
+    hidden   role -> fingerprint of the table as it was read: its copy here has keys and passwords taken out of its
+             texts, which no figure depends on
     absent   [{role, written, why}]: what is named and cannot be in the zip, such as a dataset of the hub
 
 Names in the zip are made of role and file name; a path outside of the study's folder is never reproduced.
@@ -23,6 +25,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from evalkit.errors import HIDDEN, Fault, InputError, redact, visible
@@ -31,6 +34,7 @@ from evalkit.signoff.strict import BrokenFileError, strict_json
 from evalkit.study.models import RoutingStudy, Source
 from evalkit.study.prices_base import GENAI_PRICES
 from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.workflows.evidence_secrets import without_secrets
 from evalkit.workflows.replay_facts import replay_summary
 
 __all__ = [
@@ -47,6 +51,8 @@ __all__ = [
 EVIDENCE = "evidence.zip"
 FILES = "files.json"
 SCHEMA = "evalkit.evidence/1"
+TABLES = ("labels", "outcomes", "scores", "decisions")
+_PROSE = ("rubric", "system_prompt", "prompt")
 
 MOST_BYTES = 8 * 2**30
 """Content of a bundle beyond this is not unpacked."""
@@ -76,6 +82,7 @@ class Bundle:
     options: RunOptions
     sent: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    hidden: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_study(study: AnyStudy) -> None:
@@ -96,21 +103,31 @@ def keep_evidence(
     if not keep:
         document["provenance"]["evidence"] = {"left_out": "the run was asked to keep no evidence"}
         return None
-    content = evidence_zip(study, options, looks, declared_outcomes=declared_outcomes)
+    facts = document["provenance"]
+    read = {role: str(facts[role]["hash"]).removeprefix("sha256:") for role in TABLES if facts.get(role)}
+    content = evidence_zip(study, options, looks, declared_outcomes=declared_outcomes, fingerprints=read)
     document["provenance"]["evidence"] = {"file": EVIDENCE, "sha256": hashlib.sha256(content).hexdigest()}
     return content
 
 
-def evidence_zip(study: AnyStudy, options: RunOptions, looks: str, *, declared_outcomes: bool) -> bytes:
+def evidence_zip(
+    study: AnyStudy,
+    options: RunOptions,
+    looks: str,
+    *,
+    declared_outcomes: bool,
+    fingerprints: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
     """The bundle of a run of `study` as bytes; the same files give the same bytes.
 
     looks: the text of the record of looks, after this run's was booked. declared_outcomes: the study file itself
-    names the outcomes, so that nothing was replayed. Raises InputError where a file cannot be read any more, or a
-    secret cannot be taken out of the study file.
+    names the outcomes, so that nothing was replayed. fingerprints: of the tables as they were read. Raises
+    InputError where a file cannot be read any more, or a secret cannot be taken out of the study file.
     """
     parts: dict[str, bytes] = {}
     rows: list[dict[str, Any]] = []
     absent: list[dict[str, str]] = []
+    hidden: dict[str, str] = {}
 
     def add(role: str, written: str, name: str, content: bytes) -> None:
         parts[name] = content
@@ -123,7 +140,11 @@ def evidence_zip(study: AnyStudy, options: RunOptions, looks: str, *, declared_o
         if path is None:
             absent.append({"role": role, "written": redact(written), "why": "it is no file beside the study"})
         else:
-            add(role, written, f"{role}/{_safe(path.name)}", _read(path))
+            content = _read(path)
+            kept = without_secrets(content, path.name) if role in TABLES or role in _PROSE else content
+            if kept != content and role in fingerprints:
+                hidden[role] = fingerprints[role]
+            add(role, written, f"{role}/{_safe(path.name)}", kept)
     add("looks", "", "looks.json", looks.encode("utf-8"))
     name = _safe(study.path.name)
     add("study", study.path.name, name, _study_bytes(study))
@@ -132,6 +153,7 @@ def evidence_zip(study: AnyStudy, options: RunOptions, looks: str, *, declared_o
         "study": name,
         "options": {"thresholds": list(options.thresholds) or None, "seed": options.seed},
         "sent": {} if declared_outcomes else _sent(study),
+        "hidden": hidden,
         "files": sorted(rows, key=lambda row: str(row["name"])),
         "absent": absent,
     }
@@ -189,6 +211,7 @@ def _sent(study: AnyStudy) -> dict[str, Any]:
 
 def _study_bytes(study: AnyStudy) -> bytes:
     """The study file byte for byte; where it holds a secret as text, with the secret hidden."""
+    from evalkit.study.nodes import walk
     from evalkit.study.secrets import hide_secrets
     from evalkit.study.strict_yaml import load_yaml
 
@@ -198,10 +221,12 @@ def _study_bytes(study: AnyStudy) -> bytes:
     text = content.decode("utf-8-sig")
     if not hidden.secrets and redact(text) == text:
         return content
-    for secret in sorted(hidden.secrets.values(), key=len, reverse=True):
+    shown = {} if hidden.root is None else {path: scalar.text for path, _, scalar in walk(hidden.root)}
+    for path, secret in sorted(hidden.secrets.items(), key=lambda item: len(item[1]), reverse=True):
+        kept = json.dumps(shown.get(path, HIDDEN), ensure_ascii=False)
         for quote in ('"', "'"):
-            text = text.replace(f"{quote}{secret}{quote}", f'"{HIDDEN}"')
-        text = text.replace(f": {secret}", f': "{HIDDEN}"').replace(secret, HIDDEN)
+            text = text.replace(f"{quote}{secret}{quote}", kept)
+        text = text.replace(f": {secret}", f": {kept}").replace(secret, HIDDEN)
     lines = [line.partition("#") for line in text.splitlines(keepends=True)]
     text = "".join(head + (mark + redact(rest) if mark else "") for head, mark, rest in lines)
     _check_hidden(study, text)
@@ -284,6 +309,7 @@ def _opened(file: zipfile.ZipFile, folder: Path) -> Bundle:
         RunOptions(tuple(options["thresholds"] or ()), options["seed"]),
         index["sent"],
         tuple(f"{row['role']}: {row['written']}" for row in index["absent"]),
+        index["hidden"],
     )
 
 
@@ -304,6 +330,9 @@ def _index(file: zipfile.ZipFile, infos: Mapping[str, zipfile.ZipInfo]) -> dict[
         and all(isinstance(text, str) for text in options["thresholds"] or ())
         and type(options["seed"]) in {int, type(None)}
         and isinstance(index.get("sent"), dict)
+        and isinstance(index.get("hidden"), dict)
+        and set(index["hidden"]) <= set(TABLES)
+        and all(isinstance(text, str) for text in index["hidden"].values())
         and isinstance(index.get("absent"), list)
         and all(isinstance(row, dict) and {"role", "written"} <= set(row) for row in index["absent"])
     )

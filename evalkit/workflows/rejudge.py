@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalkit.errors import InputError, visible
+from evalkit.signoff.digest import file_sha256
 from evalkit.signoff.model import Paired
 from evalkit.signoff.strict import BrokenFileError
 from evalkit.study.models import RoutingStudy, Source
@@ -24,6 +25,7 @@ from evalkit.workflows.evidence_bundle import Bundle, open_evidence
 from evalkit.workflows.replay_facts import SUMMARY
 
 AnyStudy = TypeVar("AnyStudy", RoutingStudy, ReasoningStudy)
+AnyInputs = TypeVar("AnyInputs")
 
 __all__ = ["Difference", "Rejudged", "differences", "rejudge"]
 
@@ -59,7 +61,7 @@ class Rejudged:
     """What the evidence gives: result.json and items.jsonl, parsed; passes by item where the run sends it.
 
     passed (N,), weight (N,), group (N,) or None: of the tier or arm shown. arms: the same passes by baseline
-    (`always:<tier>`, an arm). absent: what the bundle could not hold.
+    (`always:<tier>`, an arm). absent: what the bundle could not hold. hidden: tables whose copies lost secrets.
     """
 
     document: dict[str, Any]
@@ -70,6 +72,7 @@ class Rejudged:
     group: NDArray[np.int64] | None
     arms: Mapping[str, NDArray[np.float64]]
     absent: tuple[str, ...]
+    hidden: frozenset[str]
 
     def against(self, other: NDArray[np.float64]) -> Paired | None:
         """Paired with the passes of something else on the same items; None where there are no outcomes."""
@@ -111,7 +114,7 @@ def _routing(bundle: Bundle, recorded: bool) -> Rejudged:
     )
     study = replace(study, router=moved)
     _place_summary(bundle)
-    inputs = read_inputs(study)
+    inputs = _as_read(read_inputs(study), bundle)
     _place(bundle, looks_record(study))
     look = replace(look_at(inputs, utc_now(), book=False), recorded=recorded)
     judged = route_sweep(inputs, look)
@@ -129,6 +132,7 @@ def _routing(bundle: Bundle, recorded: bool) -> Rejudged:
         data.group,
         arms,
         bundle.absent,
+        frozenset(bundle.hidden),
     )
 
 
@@ -143,7 +147,7 @@ def _ladder(bundle: Bundle, recorded: bool) -> Rejudged:
         arms = tuple(replace(arm, sent=arm.sent or bundle.sent.get(arm.name)) for arm in study.arms)
         study = replace(study, arms=arms)
     _place_summary(bundle)
-    inputs = read_ladder(study)
+    inputs = _as_read(read_ladder(study), bundle)
     _place(bundle, looks_record(study))
     look = replace(look_at(inputs, utc_now(), book=False), recorded=recorded)
     judged = reasoning_budget(inputs, look)
@@ -158,6 +162,7 @@ def _ladder(bundle: Bundle, recorded: bool) -> Rejudged:
         result.data.group,
         {name: passed[:, a] for a, name in enumerate(result.data.arms)},
         bundle.absent,
+        frozenset(bundle.hidden),
     )
 
 
@@ -190,6 +195,18 @@ def _at(source: Source | None, role: str, bundle: Bundle) -> Source | None:
     return replace(source, path=bundle.paths[role])
 
 
+def _as_read(inputs: AnyInputs, bundle: Bundle) -> AnyInputs:
+    """The tables under the fingerprints that they had before keys and passwords were taken out of their copies."""
+    made: Any = replace
+    found: dict[str, Any] = {}
+    for role, fingerprint in bundle.hidden.items():
+        table = getattr(inputs, role, None)
+        if table is not None:
+            prefix = "sha256:" if table.fingerprint.startswith("sha256:") else ""
+            found[role] = made(table, fingerprint=prefix + fingerprint)
+    return made(inputs, **found) if found else inputs
+
+
 def _place(bundle: Bundle, record: Path) -> None:
     """The record of looks where the look is numbered from."""
     record.parent.mkdir(parents=True, exist_ok=True)
@@ -199,7 +216,12 @@ def _place(bundle: Bundle, record: Path) -> None:
 def _place_summary(bundle: Bundle) -> None:
     """The summary of the replay beside its outcomes, where it was found."""
     if "replay" in bundle.paths and "outcomes" in bundle.paths:
-        shutil.copyfile(bundle.paths["replay"], bundle.paths["outcomes"].with_name(SUMMARY))
+        beside = bundle.paths["outcomes"].with_name(SUMMARY)
+        shutil.copyfile(bundle.paths["replay"], beside)
+        if "outcomes" in bundle.hidden:  # the summary names its outcomes by their hash
+            document = json.loads(beside.read_bytes())
+            document["outcomes"]["sha256"] = file_sha256(bundle.paths["outcomes"])
+            beside.write_text(json.dumps(document), encoding="utf-8")
 
 
 def _plain(document: dict[str, Any]) -> dict[str, Any]:

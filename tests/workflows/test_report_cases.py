@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,8 @@ def test_h03_the_report_loads_nothing(shared: Path, tmp_path: Path, capsys: Any)
     )
     assert check.returncode == 0, check.stdout
     assert "<svg" in ran.html
-    assert sorted(p.name for p in ran.folder.iterdir()) == ["items.jsonl.gz", "report.html", "result.json"]
+    names = ["evidence.zip", "items.jsonl.gz", "report.html", "result.json"]
+    assert sorted(p.name for p in ran.folder.iterdir()) == names
 
 
 def test_h04_twenty_thousand_long_items_stay_a_small_page(shared: Path, tmp_path: Path, capsys: Any) -> None:
@@ -242,6 +244,8 @@ risk:
     assert mentions(ran.err, ["study.yaml:9", "api_key", "environment variable"])
     written = {p.name: p.read_bytes() for p in ran.folder.iterdir()}
     written["items.jsonl.gz"] = gzip.decompress(written["items.jsonl.gz"])
+    with zipfile.ZipFile(ran.folder / "evidence.zip") as bundle:
+        written |= {f"evidence.zip/{name}": bundle.read(name) for name in bundle.namelist()}
     written |= {p.name: p.read_bytes() for p in tmp_path.glob("*.looks.json")}
     written |= {"stdout": ran.out.encode(), "stderr": ran.err.encode()}
     for name, content in written.items():
