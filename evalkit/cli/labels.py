@@ -123,7 +123,7 @@ def sample(
     """Draw a weighted sample of a log, without personal data and near duplicates.
 
     Emails, telephones, cards, national ids, accounts, street addresses and keys are replaced by their kind; what
-    they were is told nowhere. Names are not found: look before you share the file. Rare strata are oversampled, and
+    they were is told nowhere. Names are not found: look before you share the file. Rare strata are oversampled;
     weight says how many requests an item stands for.
     """
     from evalkit.workflows.label_sample import sample_log

@@ -1,4 +1,4 @@
-"""Agreement of annotators with intervals: what a fresh set of items would show, resampled by item or conversation."""
+"""Agreement of annotators with intervals: items or conversations resampled."""
 
 from __future__ import annotations
 
@@ -49,12 +49,13 @@ def agreement_with_intervals(
     replicates: int = 2000,
     seed: int = 0,
 ) -> Agreement:
-    """Raw agreement, Krippendorff's alpha and Gwet's AC1 of `ratings` (items, raters), NaN where a rater gave none.
+    """Raw agreement, Krippendorff's alpha, Gwet's AC1 of `ratings` (items, raters), NaN where none was given.
 
     Ratings are category numbers 0 .. `categories` - 1. Alpha and AC1: percentile bootstrap over items, or over
-    `groups` (N,) where they are given; replicates in which a coefficient is not defined are left out. Raw: Wilson's
-    interval at the number of units. Where no two ratings disagree, resampling shows nothing: alpha and AC1 then have
-    no interval, and the lower end of raw agreement says how much disagreement there can still be.
+    `groups` (N,) where they are given; replicates in which a coefficient is not defined are left out. Raw:
+    Wilson's interval at the number of units. Where no two ratings disagree, resampling shows nothing: alpha and
+    AC1 then have no interval, and the lower end of raw agreement says how much disagreement there can still be.
+    ValueError for a table that is not (items, raters) or ratings that are no such numbers.
     """
     check_open_share("agreement_with_intervals", "confidence", confidence)
     table = np.asarray(ratings, dtype=np.float64)
@@ -70,7 +71,7 @@ def agreement_with_intervals(
     units = len(np.unique(codes[pairable]))
     raw, alpha = raw_agreement(table), krippendorff_alpha(table, level)
     ac1 = gwet_ac1(table, categories)
-    disagreeing = int((counts[pairable] > 0).sum(axis=1).__gt__(1).sum())
+    disagreeing = int(((counts[pairable] > 0).sum(axis=1) > 1).sum())
     raw_ends = None if raw is None or not units else wilson_interval(raw * units, units, confidence)
     ends: dict[str, tuple[float, float] | None] = {"alpha": None, "ac1": None}
     if units > 1 and disagreeing:

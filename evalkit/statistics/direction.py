@@ -17,7 +17,7 @@ __all__ = ["Leaning", "leanings"]
 class Leaning:
     """One annotator against the strict majority of the others, item by item.
 
-    compared         items on which there is such a majority; higher: of these, where it is above the lowest category
+    compared         items with such a majority; higher: of these, where it is above the lowest category
     below, above     of the compared, labelled lower or higher than it
     missed           below / higher, with Wilson's interval; None without such items
     p_below          exact one-sided sign test that below is no more likely than above; 1.0 without either
@@ -35,7 +35,7 @@ class Leaning:
 
 
 def leanings(ratings: ArrayLike, confidence: float = 0.95) -> list[Leaning]:
-    """For each rater of `ratings` (items, raters; category numbers in order, NaN where none was given) how it leans.
+    """How each rater of `ratings` (items, raters; category numbers in order, NaN where none was given) leans.
 
     The others' label is the one that more than half of them gave; items without one are not compared. Between two
     raters each is the other's measure: that one leans low and that the other leans high is then the same finding.
