@@ -21,9 +21,11 @@ from hypothesis import strategies as st
 import evalkit.statistics
 from evalkit.statistics import (
     agreement,
+    agreement_intervals,
     bootstrap,
     bounds,
     cost_effectiveness,
+    direction,
     drift,
     judge,
     labels_audit,
@@ -31,6 +33,7 @@ from evalkit.statistics import (
     paired,
     percentiles,
     routing_indices,
+    sampling,
     separation,
     strata,
     tolerance,
@@ -64,6 +67,24 @@ def _weighted_bound(x: Array, w: Array, ids: Array) -> Any:
 
 
 STATISTICS: dict[str, Entry] = {
+    # Two raters, of whom the second calls the values above 6 lower by one; resampled by kind, not by place.
+    "agreement_with_intervals": Entry(
+        lambda x, w, ids: agreement_intervals.agreement_with_intervals(
+            np.stack([x, x - (x > 6)], axis=1), 10, replicates=100
+        )
+    ),
+    "leanings": Entry(lambda x, w, ids: direction.leanings(np.stack([x, x - (x > 6)], axis=1))),
+    "draws_for": Entry(lambda x, w, ids: sampling.draws_for(_failures(x), 0.3)),
+    "allocate": Entry(lambda x, w, ids: sampling.allocate(x.size, sorted(x.astype(int).tolist()), [1.0] * x.size)),
+    "inclusion_chances": Entry(lambda x, w, ids: np.sort(sampling.inclusion_chances(w, x.size // 2))),
+    # Positions of items, which go with their order.
+    "systematic_sample": Entry(
+        lambda x, w, ids: sampling.systematic_sample(
+            sampling.inclusion_chances(w, x.size // 2), np.random.default_rng(1)
+        ),
+        order=False,
+        scale=False,
+    ),
     "upper_bound": Entry(lambda x, w, ids: bounds.upper_bound(_failures(x), x.size)),
     "lower_bound": Entry(lambda x, w, ids: bounds.lower_bound(_failures(x), x.size)),
     "upper_bounds": Entry(lambda x, w, ids: bounds.upper_bounds([_failures(x)], x.size)),
