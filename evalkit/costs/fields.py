@@ -102,6 +102,10 @@ _PATHS = {
     for kind, names in _NAMES.items()
 }
 _KNOWN = frozenset(part for paths in _PATHS.values() for name, head, _ in paths for part in (name, head))
+_KINDS = {
+    part: tuple(kind for kind, paths in _PATHS.items() if any(part in path[:2] for path in paths))
+    for part in _KNOWN
+}
 _STANDARD = {
     "input": "input_tokens",
     "output": "output_tokens",
@@ -155,8 +159,9 @@ def read_counts(usage: Mapping[str, Any]) -> Counts:
         return read_counts(billed)
     values: dict[str, int | None] = {}
     names = dict(_STANDARD)
+    there = {kind for part in usage for kind in _KINDS.get(part, ())}
     for kind, known in _PATHS.items():
-        found = list(_found(usage, known))
+        found = list(_found(usage, known)) if kind in there else ()
         if not found:
             values[kind] = None
             continue

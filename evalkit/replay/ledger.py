@@ -193,6 +193,10 @@ class Ledger:
         sql = "SELECT 1 FROM attempts WHERE key = ? AND state = 'abandoned' LIMIT 1"
         return any(True for _ in self._rows(sql, key))
 
+    def keys(self) -> Iterator[str]:
+        """The keys of all requests that were ever sent."""
+        return (key for (key,) in self._rows("SELECT DISTINCT key FROM attempts"))
+
     def every_attempt(self) -> Iterator[Attempt]:
         """All attempts in the order in which they began."""
         return map(_attempt, self._rows(f"SELECT {_COLUMNS} FROM attempts ORDER BY rowid"))

@@ -27,6 +27,7 @@ from evalkit.replay.plan import Cell, Plan, endpoint_of, next_step, plan_of
 from evalkit.replay.pricing import Pricing, Unpriced
 from evalkit.replay.progress import Progress, Silent
 from evalkit.replay.retry import FINAL_KINDS
+from evalkit.replay.seen import Seen
 from evalkit.replay.settings import RunSettings
 from evalkit.replay.spend import Budget
 from evalkit.replay.summary import CellFailure, RunSummary, Tally
@@ -85,12 +86,14 @@ class _Run:
         self.unbounded_before = charged.unbounded
         self.id = ""
         self.caller: Caller
+        self.seen = Seen()
         self.pending: dict[str, asyncio.Future[Reply | Failure]] = {}
         self.said = 0
 
     async def go(self, about: Mapping[str, Any]) -> RunSummary:
         began = time.monotonic()
         self.id = self.ledger.start_run(about)
+        self.seen = Seen(self.ledger.keys())
         self.caller = Caller(
             self.ledger, self.settings, self.pricing, self.budget, self.tally, self.id, self.stop, self.end
         )
@@ -265,13 +268,14 @@ class _Run:
                 return pending.result(), False
             if self.stop.is_set():
                 return None, False
-        known = self.ledger.latest(key)
+        known = self.ledger.latest(key) if key in self.seen else None
         kept = None if known is None else self.kept(known)
         if kept is not None:
             self.note(cell, step, key)
             return kept, False
         future: asyncio.Future[Reply | Failure] = asyncio.get_running_loop().create_future()
         self.pending[key] = future
+        self.seen.add(key)
         try:
             provider = self.providers[cell.candidate]
             bound, paid = self.pricing.most(request), not is_recorded(provider, request)

@@ -6,6 +6,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ __all__ = ["Statement", "Writer"]
 Statement = tuple[str, Sequence[Any]]
 
 _MOST_AT_ONCE = 512
+_LINGER_S = 0.002
 
 
 @dataclass(slots=True)
@@ -83,6 +85,8 @@ class Writer:
     def _next(self) -> tuple[list[_Job], bool]:
         """Everything that waits, at least one job, and whether more may come."""
         job = self._jobs.get()
+        if job is not None and job.future is not None:
+            time.sleep(_LINGER_S)
         jobs: list[_Job] = []
         while job is not None:
             jobs.append(job)
