@@ -81,7 +81,10 @@ def _labelled(labels: LabelSet) -> dict[str, Any] | None:
     missing = len(labels) - len(known)
     oldest: dict[str, Any] = {"oldest": known[0]}
     if missing:
-        oldest = {"oldest": None, "oldest_reason": f"{missing} items have no day"}
+        oldest = {
+            "oldest": None,
+            "oldest_reason": f"{missing} {'item has' if missing == 1 else 'items have'} no day",
+        }
     return {**oldest, "newest": known[-1], "items": len(known)}
 
 
