@@ -14,7 +14,7 @@ import typer
 from evalkit import __version__
 from evalkit.cli import app as house
 from evalkit.cli.lazy import LazyCommand
-from evalkit.errors import EvalkitError, Fault, Incomplete, InputError
+from evalkit.errors import EvalkitError, Fault, Incomplete, InputError, Undecided
 
 SECRET = "sk-FAKE-demo-0000-not-a-key"
 HEAVY = (
@@ -241,7 +241,8 @@ def test_no_error_of_ours_reads_as_a_verdict() -> None:
         return [kind, *(below for sub in kind.__subclasses__() for below in all_below(sub))]
 
     for kind in all_below(EvalkitError):
-        assert kind.exit_code in {2, 4}, kind
+        # Undecided is the one verdict that may be given without judging: insufficient evidence.
+        assert kind.exit_code in ({3} if kind is Undecided else {2, 4}), kind
 
 
 def test_a_reader_that_went_away_ends_it_quietly() -> None:
