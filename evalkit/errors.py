@@ -24,6 +24,7 @@ __all__ = [
     "Undecided",
     "redact",
     "remember_secret",
+    "remembered_secrets",
     "visible",
 ]
 
@@ -83,6 +84,11 @@ def remember_secret(value: str) -> None:
     """
     if len(value) >= _SHORTEST_SECRET:
         _REMEMBERED.add(value)
+
+
+def remembered_secrets() -> frozenset[str]:
+    """Every value given to `remember_secret` so far."""
+    return frozenset(_REMEMBERED)
 
 
 def redact(text: str) -> str:

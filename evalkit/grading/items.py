@@ -44,14 +44,14 @@ def _text(value: object) -> str:
 
 def items_of(labels: LabelSet) -> tuple[Item, ...]:
     """The items of a label set, in its order."""
-    risks = labels.risk_names
+    risks = labels.risk_names if labels.risk_classes else None
     return tuple(
         Item(
             id=name,
             prompt=labels.prompts[i],
             reference=None if labels.reference is None else labels.reference[i],
             category=None if labels.category is None else labels.category[i],
-            risk=risks[i],
+            risk=None if risks is None else risks[i],
             metadata=(None if labels.metadata is None else labels.metadata[i]) or {},
             messages=tuple((None if labels.messages is None else labels.messages[i]) or ()),
             line=None if labels.lines is None else int(labels.lines[i]),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from evalkit.errors import HIDDEN, remember_secret
+from evalkit.errors import HIDDEN, remember_secret, remembered_secrets
 from evalkit.providers.call import Connection
 from evalkit.study.secrets import is_secret_name
 
@@ -55,11 +55,12 @@ def environment_secrets() -> set[str]:
 
 
 def known_secrets(connection: Connection) -> tuple[str, ...]:
-    """The secrets of `connection` and of the environment, longest first; hidden everywhere from now on."""
+    """The secrets of `connection`, of the environment, and all that were given before: one endpoint may be told the
+    key of another. Longest first; hidden everywhere from now on."""
     known = connection_secrets(connection) | environment_secrets()
     for secret in known:
         remember_secret(secret)
-    return tuple(sorted(known, key=len, reverse=True))
+    return tuple(sorted(known | remembered_secrets(), key=len, reverse=True))
 
 
 def hide(text: str | None, secrets: Iterable[str]) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from . import numbers, text
 from .points_view import Chosen, chosen, figure, point_label
+from .replayed import replay_rows
 from .verdict import Result
 
 __all__ = [
@@ -399,6 +400,7 @@ def provenance(result: Result) -> list[tuple[str, list[str], str]]:
             f"requested {model.get('requested') or 'n/a (the study names no model)'}",
             f"served by {', '.join(served)}" if served else None,
         )
+    rows += replay_rows(source)
     started, finished = source.get("started_at"), source.get("finished_at")
     if started:
         add("Run", f"{text.moment(started)} to {text.moment(finished) if finished else 'not known'}")

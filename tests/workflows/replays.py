@@ -75,8 +75,10 @@ def replay(capsys: pytest.CaptureFixture[str], folder: Path, *more: str | Path) 
 def write_yaml(path: Path, value: dict[str, Any]) -> None:
     from ruamel.yaml import YAML
 
+    yaml = YAML(typ="safe")
+    yaml.width = 4096
     with path.open("w", encoding="utf-8") as file:
-        YAML(typ="safe").dump(value, file)
+        yaml.dump(value, file)
 
 
 def write_jsonl(path: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -163,7 +165,8 @@ def write_ladder(
 ) -> Path:
     """A reasoning-budget study whose arms all call the model `top` of the mock server."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_jsonl(folder / "labels.jsonl", labels)
+    tasks = [{key: value for key, value in row.items() if key != "required_tier"} for row in labels]
+    write_jsonl(folder / "labels.jsonl", tasks)
     write_yaml(folder / "rubric.yaml", {"rubric": "same-text", "check": {"kind": "exact"}})
     write_prices(folder)
     base = {"api_base": mock.url, "api_key": "os.environ/DEMO_KEY", "max_tokens": 20}
