@@ -17,7 +17,7 @@ from typing import Any
 
 from evalkit.errors import Fault, InputError
 
-__all__ = ["LocalModel", "check_model", "start_server"]
+__all__ = ["LocalModel", "check_model", "main", "start_server"]
 
 
 @dataclass(frozen=True, slots=True)

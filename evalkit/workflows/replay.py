@@ -37,6 +37,7 @@ __all__ = [
     "regrade",
     "replay",
     "run_folder",
+    "settings_of",
     "with_outcomes",
 ]
 
