@@ -57,6 +57,13 @@ def replay(
     models: Annotated[
         Path | None, typer.Option("--models", help="Folder with the GGUF files of local models.")
     ] = None,
+    batch: Annotated[
+        bool,
+        typer.Option("--batch", help="Ask through provider batches: cheaper, within a day. Resumes like any run."),
+    ] = False,
+    poll_every: Annotated[
+        float, typer.Option("--poll-every", min=0.01, help="Seconds between questions whether a batch has ended.")
+    ] = 30.0,
     regrade: Annotated[
         bool, typer.Option("--regrade", help="Grade what the ledger holds anew; calls no model and no judge.")
     ] = False,
@@ -91,6 +98,8 @@ def replay(
         live=not offline,
         models=models,
         seed=seed,
+        batch=batch,
+        poll_s=poll_every,
     )
     options = ReplayOptions(
         study=study,

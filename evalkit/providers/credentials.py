@@ -55,8 +55,8 @@ def environment_secrets() -> set[str]:
 
 
 def known_secrets(connection: Connection) -> tuple[str, ...]:
-    """The secrets of `connection`, of the environment, and all that were given before: one endpoint may be told the
-    key of another. Longest first; hidden everywhere from now on."""
+    """The secrets of `connection`, of the environment, and all that were given before, longest first; hidden
+    everywhere from now on. One endpoint may have been told the key of another."""
     known = connection_secrets(connection) | environment_secrets()
     for secret in known:
         remember_secret(secret)

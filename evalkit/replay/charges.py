@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 
 from evalkit.errors import Fault, InputError, visible
 from evalkit.providers.call import Failure, Reply
+from evalkit.replay.batch_ledger import open_batches
 from evalkit.replay.ledger import Ledger
 from evalkit.replay.plan import Cell, Plan
 from evalkit.replay.pricing import Pricing
@@ -30,7 +31,8 @@ class Charged:
 
 
 def charged_so_far(ledger: Ledger, pricing: Pricing) -> Charged:
-    """The charge of all attempts in the ledger. What had no price when it was made is priced now."""
+    """The charge of all attempts in the ledger, and of batches that are under way. What had no price when it was
+    made is priced now."""
     total, unbounded = Decimal(0), 0
     with localcontext() as context:
         context.prec = _DIGITS
@@ -41,6 +43,11 @@ def charged_so_far(ledger: Ledger, pricing: Pricing) -> Charged:
                 unbounded += 1
             else:
                 total += usd
+        for batch in open_batches(ledger):
+            if batch.reserved_usd is None:
+                unbounded += len(batch.job.keys)
+            else:
+                total += batch.reserved_usd
     return Charged(total, unbounded)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -35,7 +35,7 @@ from evalkit.replay.records import (
 )
 from evalkit.replay.writer import Statement, Writer
 
-__all__ = ["Attempt", "Ledger", "RunRow", "Step", "utc_text"]
+__all__ = ["Attempt", "Ledger", "RunRow", "Step", "money_text", "result_values", "utc_text"]
 
 State = Literal["in_flight", "reply", "failure", "abandoned"]
 
@@ -180,31 +180,31 @@ class Ledger:
         """Every attempt at a request, first to last."""
         return [
             _attempt(row)
-            for row in self._rows(f"SELECT {_COLUMNS} FROM attempts WHERE key = ? ORDER BY number", key)
+            for row in self.rows(f"SELECT {_COLUMNS} FROM attempts WHERE key = ? ORDER BY number", key)
         ]
 
     def latest(self, key: str) -> Attempt | None:
         """The last attempt at a request. Where any attempt got a reply, it is the last."""
         sql = f"SELECT {_COLUMNS} FROM attempts WHERE key = ? ORDER BY number DESC LIMIT 1"
-        return next((_attempt(row) for row in self._rows(sql, key)), None)
+        return next((_attempt(row) for row in self.rows(sql, key)), None)
 
     def abandoned(self, key: str) -> bool:
         """A process was killed while this request was in flight, and it got no reply since."""
         sql = "SELECT 1 FROM attempts WHERE key = ? AND state = 'abandoned' LIMIT 1"
-        return any(True for _ in self._rows(sql, key))
+        return any(True for _ in self.rows(sql, key))
 
     def keys(self) -> Iterator[str]:
         """The keys of all requests that were ever sent."""
-        return (key for (key,) in self._rows("SELECT DISTINCT key FROM attempts"))
+        return (key for (key,) in self.rows("SELECT DISTINCT key FROM attempts"))
 
     def every_attempt(self) -> Iterator[Attempt]:
         """All attempts in the order in which they began."""
-        return map(_attempt, self._rows(f"SELECT {_COLUMNS} FROM attempts ORDER BY rowid"))
+        return map(_attempt, self.rows(f"SELECT {_COLUMNS} FROM attempts ORDER BY rowid"))
 
     def charges(self) -> Iterator[tuple[Decimal | None, str, int]]:
         """What each paid attempt counts for under a cap (`Attempt.charged_usd`), with its key and number."""
         sql = "SELECT billed, cost_usd, reserved_usd, key, number FROM attempts WHERE paid = 1 ORDER BY rowid"
-        for billed, cost, reserved, key, number in self._rows(sql):
+        for billed, cost, reserved, key, number in self.rows(sql):
             yield _charged(billed, _decimal(cost), _decimal(reserved)), key, number
 
     def steps(self) -> Iterator[Step]:
@@ -213,7 +213,7 @@ class Ledger:
             "SELECT item, candidate, sample, purpose, step, key FROM steps "
             "ORDER BY purpose, candidate, item, sample, step"
         )
-        return (Step(*row) for row in self._rows(sql))
+        return (Step(*row) for row in self.rows(sql))
 
     def has_step(self, cell: Cell, step: int, key: str) -> bool:
         """This step of the cell stands in the ledger with this key."""
@@ -221,28 +221,28 @@ class Ledger:
             "SELECT 1 FROM steps WHERE item = ? AND candidate = ? AND sample = ? AND purpose = ? AND step = ? "
             "AND key = ?"
         )
-        found = self._rows(sql, cell.item, cell.candidate, cell.sample, cell.purpose, step, key)
+        found = self.rows(sql, cell.item, cell.candidate, cell.sample, cell.purpose, step, key)
         return any(True for _ in found)
 
     def request(self, key: str) -> Mapping[str, Any] | None:
         """The content of a request as JSON values; None where it was never sent."""
-        found = self._rows("SELECT content FROM requests WHERE key = ?", key)
+        found = self.rows("SELECT content FROM requests WHERE key = ?", key)
         return next((json.loads(row[0]) for row in found), None)
 
     def runs(self) -> list[RunRow]:
         """All runs, first to last."""
         sql = "SELECT run, started_at, ended_at, ended, about FROM runs ORDER BY started_at, run"
-        rows = self._rows(sql)
+        rows = self.rows(sql)
         return [RunRow(run, start, end, ended, json.loads(about)) for run, start, end, ended, about in rows]
 
     def manifest(self) -> dict[str, Any]:
         """What the folder was made with: the last value of each field."""
-        found = self._rows("SELECT field, value FROM manifest ORDER BY number")
+        found = self.rows("SELECT field, value FROM manifest ORDER BY number")
         return {field: json.loads(value) for field, value in found}
 
     def manifest_history(self) -> list[tuple[str, str, Any]]:
         """Every value that a field had: (recorded at, field, value), first to last."""
-        found = self._rows("SELECT recorded_at, field, value FROM manifest ORDER BY number")
+        found = self.rows("SELECT recorded_at, field, value FROM manifest ORDER BY number")
         return [(at, field, json.loads(value)) for at, field, value in found]
 
     # Writing
@@ -272,12 +272,12 @@ class Ledger:
     def set_manifest(self, values: Mapping[str, Any]) -> None:
         """Note the values of fields, all or none; earlier values stay in the history."""
         at, sql = utc_text(), "INSERT INTO manifest (field, value, recorded_at) VALUES (?, ?, ?)"
-        self._submit([(sql, (field, json_text(value), at)) for field, value in values.items()])
+        self.submit([(sql, (field, json_text(value), at)) for field, value in values.items()])
         self.flush()
 
     def note_step(self, cell: Cell, step: int, key: str) -> None:
         """Note which request a step of a cell is; it is on disk with the next thing that is waited for."""
-        self._submit([_step(cell, step, key)])
+        self.submit([_step(cell, step, key)])
 
     def begin(
         self,
@@ -297,7 +297,7 @@ class Ledger:
             (
                 "INSERT INTO attempts (key, number, run, candidate, state, started_at, waited_s, reserved_usd, "
                 "paid) VALUES (?, ?, ?, ?, 'in_flight', ?, ?, ?, ?)",
-                (key, number, run, cell.candidate, utc_text(), waited_s, _money(reserved_usd), int(paid)),
+                (key, number, run, cell.candidate, utc_text(), waited_s, money_text(reserved_usd), int(paid)),
             )
         ]
         if number == 1:
@@ -310,24 +310,8 @@ class Ledger:
         self, key: str, number: int, result: Reply | Failure, cost: Cost, *, duration_s: float | None
     ) -> Awaitable[None]:
         """Note what came of an attempt. When this is done, it is on disk, and only then may it be counted."""
-        if isinstance(result, Reply):
-            state, kind, billed, record = "reply", None, Billed.YES, reply_record(result)
-        else:
-            state, kind, billed = "failure", result.kind.value, result.billed
-            record = failure_record(result)
-        values = (
-            state,
-            kind,
-            utc_text(),
-            duration_s,
-            json_text(record),
-            None if result.usage is None else json_text(result.usage),
-            billed.value,
-            _money(cost.usd),
-            cost.reason,
-            key,
-            number,
-        )
+        state, kind, *rest = result_values(result, cost)
+        values = (state, kind, utc_text(), duration_s, *rest, key, number)
         sql = (
             "UPDATE attempts SET state = ?, kind = ?, ended_at = ?, duration_s = ?, result = ?, usage = ?, "
             "billed = ?, cost_usd = ?, cost_reason = ? WHERE key = ? AND number = ? AND state = 'in_flight'"
@@ -336,9 +320,7 @@ class Ledger:
 
     def withdraw(self, key: str, number: int) -> None:
         """Take back an attempt that was noted and never sent."""
-        self._submit(
-            [("DELETE FROM attempts WHERE key = ? AND number = ? AND state = 'in_flight'", (key, number))]
-        )
+        self.submit([("DELETE FROM attempts WHERE key = ? AND number = ? AND state = 'in_flight'", (key, number))])
 
     def abandon(self, key: str, number: int) -> None:
         """Note that an attempt was given up after it was sent: it may have been answered and charged."""
@@ -346,7 +328,7 @@ class Ledger:
             "UPDATE attempts SET state = 'abandoned', billed = 'unknown', ended_at = ? "
             "WHERE key = ? AND number = ? AND state = 'in_flight'"
         )
-        self._submit([(sql, (utc_text(), key, number))])
+        self.submit([(sql, (utc_text(), key, number))])
 
     def flush(self) -> None:
         """Wait until everything before is on disk."""
@@ -361,10 +343,11 @@ class Ledger:
         return self._writer
 
     def _now(self, sql: str, *values: Any) -> None:
-        self._submit([(sql, values)])
+        self.submit([(sql, values)])
         self.flush()
 
-    def _submit(self, statements: list[Statement]) -> None:
+    def submit(self, statements: Sequence[Statement]) -> None:
+        """Write all of `statements` or none; on disk after the next `flush`."""
         self._writable().submit(statements)
 
     async def _write(self, statements: list[Statement]) -> None:
@@ -380,11 +363,22 @@ class Ledger:
             fix = "check the disk and the space left on it, then run the same command again"
             raise Incomplete(str(Fault(what, fix, file=str(self.path)))) from None
 
-    def _rows(self, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+    def rows(self, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+        """What a query gives. Raises `InputError` where the file is damaged."""
         try:
             yield from self._reader.execute(sql, values)
         except sqlite3.DatabaseError as error:
             raise files.damaged(self.path, error) from None
+
+
+def result_values(result: Reply | Failure, cost: Cost) -> tuple[Any, ...]:
+    """The columns state, kind, result, usage, billed, cost_usd and cost_reason of an attempt that has ended."""
+    if isinstance(result, Reply):
+        state, kind, billed, record = "reply", None, Billed.YES, reply_record(result)
+    else:
+        state, kind, billed, record = "failure", result.kind.value, result.billed, failure_record(result)
+    usage = None if result.usage is None else json_text(result.usage)
+    return state, kind, json_text(record), usage, billed.value, money_text(cost.usd), cost.reason
 
 
 def _charged(billed: str | None, cost_usd: Decimal | None, reserved_usd: Decimal | None) -> Decimal | None:
@@ -398,7 +392,8 @@ def _step(cell: Cell, step: int, key: str) -> Statement:
     return sql, (cell.item, cell.candidate, cell.sample, cell.purpose, step, key)
 
 
-def _money(amount: Decimal | None) -> str | None:
+def money_text(amount: Decimal | None) -> str | None:
+    """An amount as the ledger keeps it."""
     return None if amount is None else plain_decimal(amount)
 
 

@@ -7,11 +7,8 @@ has a reply in the ledger is never sent again.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +26,7 @@ from evalkit.replay.progress import Progress, Silent
 from evalkit.replay.retry import FINAL_KINDS
 from evalkit.replay.seen import Seen
 from evalkit.replay.settings import RunSettings
+from evalkit.replay.signals import on_signals
 from evalkit.replay.spend import Budget
 from evalkit.replay.summary import CellFailure, RunSummary, Tally
 
@@ -103,7 +101,7 @@ class _Run:
             self.progress.notice(_abandoned(self.ledger.abandoned_at_open))
             self.ledger.abandoned_at_open = 0  # said once
         try:
-            with self.signals():
+            with on_signals(self.interrupt, self.settings.handle_signals):
                 await self.work(lanes)
             if self.ended is not None:
                 self.progress.notice(self.how_it_ended(self.ended))
@@ -179,27 +177,11 @@ class _Run:
         self.ended = self.ended or why
         self.stop.set()
 
-    @contextlib.contextmanager
-    def signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM stop the run in good order; a second one does not wait for calls in flight."""
-        if not self.settings.handle_signals or threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        loop = asyncio.get_running_loop()
-
-        def stop() -> None:
-            if self.stop.is_set():
-                self.hurry.set()
-            self.end("interrupted")
-
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        for number in numbers:
-            loop.add_signal_handler(number, stop)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
+    def interrupt(self) -> None:
+        """The first signal stops the run in good order; a second one does not wait for calls in flight."""
+        if self.stop.is_set():
+            self.hurry.set()
+        self.end("interrupted")
 
     # Cells
 

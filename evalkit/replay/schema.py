@@ -69,6 +69,16 @@ SCHEMA = (
         UNIQUE (key, number)
     )
     """,
+    """
+    CREATE TABLE batches (
+        token TEXT PRIMARY KEY,
+        run TEXT NOT NULL,
+        candidate TEXT NOT NULL,
+        job TEXT NOT NULL,
+        reserved_usd TEXT,
+        open INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
     "CREATE INDEX attempts_state ON attempts (state) WHERE state IN ('in_flight', 'abandoned')",
 )
 """`attempts.paid` is 0 where a recording answered, which costs nothing now. `usage` is as the provider gave it.

@@ -9,9 +9,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from evalkit.errors import Fault, Incomplete, InputError
+from evalkit.errors import Fault, Incomplete, InputError, visible
+from evalkit.providers.batch import BATCH_PROVIDERS
 from evalkit.providers.call import Request
-from evalkit.replay import Ledger, Progress, RunSettings, RunSummary, Silent, run
+from evalkit.replay import CardPricing, Ledger, Pricing, Progress, RunSettings, RunSummary, Silent, run
+from evalkit.replay.batch_ledger import open_batches
+from evalkit.replay.batch_run import run_in_batches
 from evalkit.replay.estimate import estimate_run
 from evalkit.replay.manifest import Change, check_manifest, keep_manifest
 from evalkit.study.models import Source
@@ -49,7 +52,8 @@ LEDGER, OUTCOMES, RESULT = "ledger.sqlite", "outcomes.jsonl", SUMMARY
 class RunOptions:
     """How to collect; None: as the study says. None of it changes an answer but `samples`.
 
-    `live` False calls nobody: `recorded` alone answers.
+    `live` False calls nobody: `recorded` alone answers. With `batch` the
+    candidates are asked through provider batches, whose state is asked for every `poll_s` seconds.
     """
 
     folder: Path | None = None
@@ -66,6 +70,8 @@ class RunOptions:
     live: bool = True
     models: Path | None = None
     seed: int | None = None
+    batch: bool = False
+    poll_s: float = 30.0
 
 
 @dataclass(frozen=True)
@@ -139,16 +145,16 @@ def estimate(inputs: ReplayInputs, options: RunOptions) -> str:
     path = run_folder(inputs.study, options.folder) / LEDGER
     settings = settings_of(inputs.study, options)
     if not path.is_file():
-        return _to_do(inputs, None, settings)
+        return _to_do(inputs, None, settings, batch=options.batch)
     with Ledger.read(path) as ledger:
         old = ledger.manifest()
         if old:
-            check_manifest(old, manifest_of(inputs, settings), file=path)
-        return _to_do(inputs, ledger, settings)
+            check_manifest(old, manifest_of(inputs, settings, batch=options.batch), file=path)
+        return _to_do(inputs, ledger, settings, batch=options.batch)
 
 
-def _to_do(inputs: ReplayInputs, ledger: Ledger | None, settings: RunSettings) -> str:
-    said = str(estimate_run(inputs.plan, ledger, inputs.pricing, settings))
+def _to_do(inputs: ReplayInputs, ledger: Ledger | None, settings: RunSettings, *, batch: bool) -> str:
+    said = str(estimate_run(inputs.plan, ledger, _pricing(inputs, batch=batch), settings))
     judged = judge_calls(inputs)
     if judged:
         most = f"{judged:,} call" if judged == 1 else f"{judged:,} calls"
@@ -169,6 +175,8 @@ def replay(
     """
     settings = settings_of(inputs.study, options)
     _check_judge(inputs, settings)
+    if options.batch:
+        _check_batch(inputs, options)
     folder = run_folder(inputs.study, options.folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -177,9 +185,11 @@ def replay(
         raise InputError(Fault(f"cannot be made: {error.strerror}", fix, file=str(folder))) from None
     providers = Providers(inputs, options.recorded, options.live, options.models)
     with Ledger.open(folder / LEDGER) as ledger:
-        changes = keep_manifest(ledger, manifest_of(inputs, settings))
-        said(_to_do(inputs, ledger, settings))
-        summaries = asyncio.run(_collect(inputs, settings, providers, ledger, progress))
+        if not options.batch:
+            _check_nothing_under_way(ledger)
+        changes = keep_manifest(ledger, manifest_of(inputs, settings, batch=options.batch))
+        said(_to_do(inputs, ledger, settings, batch=options.batch))
+        summaries = asyncio.run(_collect(inputs, options, settings, providers, ledger, progress))
         return _finish(inputs, folder, ledger, summaries, changes, providers.notices)
 
 
@@ -218,8 +228,40 @@ def _check_judge(inputs: ReplayInputs, settings: RunSettings) -> None:
         raise InputError(Fault(what, fix, file=str(inputs.rubric.path), field="judge"))
 
 
+def _pricing(inputs: ReplayInputs, *, batch: bool) -> Pricing:
+    """The prices of the candidates' calls."""
+    pricing = inputs.pricing
+    return replace(pricing, batch=True) if batch and isinstance(pricing, CardPricing) else pricing
+
+
+def _check_batch(inputs: ReplayInputs, options: RunOptions) -> None:
+    """Raises `InputError` where the candidates cannot be asked through batches."""
+    faults = []
+    if options.recorded or not options.live:
+        what = "stands beside --recorded or --offline, which ask nobody"
+        faults.append(Fault(what, "leave one of them out", field="--batch"))
+    for one in inputs.candidates:
+        provider, slash, _ = one.model.partition("/")
+        if one.is_local or (slash and provider not in BATCH_PROVIDERS):
+            what = f"{visible(one.name, 60)}: {visible(one.model, 100)} cannot be called in batches"
+            fix = f"run it without --batch; batches are made at {', '.join(sorted(BATCH_PROVIDERS))}"
+            faults.append(Fault(what, fix, file=str(inputs.study.path), field="model"))
+    if faults:
+        raise InputError(faults)
+
+
+def _check_nothing_under_way(ledger: Ledger) -> None:
+    """Raises `InputError` where a batch may yet answer what would be asked, and paid, a second time."""
+    under_way = sum(len(batch.job.keys) for batch in open_batches(ledger))
+    if under_way:
+        what = f"{under_way:,} calls of this run folder are under way in provider batches"
+        fix = "run the same command with --batch, which collects them, or use a new run folder with --out"
+        raise InputError(Fault(what, fix, file=str(ledger.path)))
+
+
 async def _collect(
     inputs: ReplayInputs,
+    options: RunOptions,
     settings: RunSettings,
     providers: Providers,
     ledger: Ledger,
@@ -227,9 +269,13 @@ async def _collect(
 ) -> tuple[RunSummary, ...]:
     try:
         about = {"purpose": "candidate", "study": inputs.study.name, "prices": inputs.prices}
-        first = await run(
-            inputs.plan, providers.of, ledger, settings, progress(), pricing=inputs.pricing, about=about
-        )
+        pricing = _pricing(inputs, batch=options.batch)
+        more: dict[str, Any] = {"pricing": pricing, "about": about}
+        if options.batch:
+            more["poll_s"] = options.poll_s
+            first = await run_in_batches(inputs.plan, providers.batches, ledger, settings, progress(), **more)
+        else:
+            first = await run(inputs.plan, providers.of, ledger, settings, progress(), **more)
         if inputs.judge is None or first.ended != "done":
             return (first,)
         plan = judge_plan(inputs, ledger, again=settings.retry_failed)

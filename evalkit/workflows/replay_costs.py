@@ -18,17 +18,20 @@ __all__ = ["FolderFacts", "attempt_cost", "cell_usage", "folder_facts"]
 class FolderFacts:
     """A run folder with all its runs. `costs` are of every attempt, those that no plan asks for any more included.
 
-    `possibly_paid_twice` requests were in flight when a process ended, and were sent again.
+    `possibly_paid_twice` requests were in flight when a process ended, and were sent again. `batch`: some runs
+    asked through provider batches.
     """
 
     runs: int
     costs: RunCosts
     possibly_paid_twice: int
+    batch: bool
 
 
 def folder_facts(ledger: Ledger) -> FolderFacts:
     """What a ledger says of all its runs together."""
-    runs = {run.run for run in ledger.runs()}
+    every = ledger.runs()
+    runs = {run.run for run in every}
     calls: list[CallCost] = []
     left: set[str] = set()
     twice: set[str] = set()
@@ -38,7 +41,7 @@ def folder_facts(ledger: Ledger) -> FolderFacts:
             twice.add(attempt.key)
         if attempt.state == "abandoned" and attempt.paid:
             left.add(attempt.key)
-    return FolderFacts(len(runs), run_costs(calls), len(twice))
+    return FolderFacts(len(runs), run_costs(calls), len(twice), any(run.about.get("batch") for run in every))
 
 
 def attempt_cost(attempt: Attempt, runs: Collection[str]) -> CallCost:

@@ -157,8 +157,9 @@ class _Collected:
         self.stripped[name] += graded.stripped
         if not isinstance(result, Reply):
             return
-        fresh = any(record.fresh(run) for run in runs)
-        (self.measured if fresh else self.replayed)[name] += 1
+        if record.request_s is not None:  # what came through a batch has no times
+            fresh = any(record.fresh(run) for run in runs)
+            (self.measured if fresh else self.replayed)[name] += 1
         if not asked_one:
             pair = (name, str(result.served_model))
             self.other_model[pair] += 1

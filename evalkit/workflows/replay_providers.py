@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalkit.providers.call import Provider
 from evalkit.providers.key import request_key
@@ -11,6 +12,9 @@ from evalkit.providers.recorded import CellId, RecordedProvider, recording_files
 from evalkit.replay.plan import Plan
 from evalkit.workflows.candidates import Candidate
 from evalkit.workflows.replay_setup import ReplayInputs
+
+if TYPE_CHECKING:
+    from evalkit.providers.batch import BatchProvider
 
 __all__ = ["Providers"]
 
@@ -29,7 +33,7 @@ class Providers:
     models: Path | None = None
     notices: list[str] = field(default_factory=list)
     _made: dict[str, Provider] = field(default_factory=dict)
-    _open: list[Provider] = field(default_factory=list)
+    _open: list[Provider | BatchProvider] = field(default_factory=list)
     _servers: dict[str, Provider] = field(default_factory=dict)
     _judge: Provider | None = None
 
@@ -46,6 +50,15 @@ class Providers:
         if self._judge is None:
             self._judge = self._make(self.inputs.judge, {})
         return self._judge
+
+    def batches(self, name: str) -> BatchProvider:
+        """What makes the provider batches of a candidate."""
+        from evalkit.providers.batch import BatchProvider
+
+        candidate = next(one for one in self.inputs.candidates if one.name == name)
+        provider = BatchProvider(candidate.model, candidate.connection)
+        self._open.append(provider)
+        return provider
 
     def _make(self, candidate: Candidate, identity: dict[str, CellId]) -> Provider:
         if self.live and not self.recorded:

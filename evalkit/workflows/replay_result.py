@@ -37,6 +37,7 @@ def replay_document(
         "rubric": {"name": inputs.rubric.name, "hash": f"sha256:{inputs.rubric.fingerprint}"},
         "prices": inputs.prices,
         "samples": inputs.samples,
+        "batch": folder.batch,
         "candidates": {
             one.name: {
                 "requested_model": one.model,

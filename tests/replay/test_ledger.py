@@ -262,7 +262,7 @@ def test_a_full_disk_ends_in_a_message_and_keeps_what_was_there(tmp_path: Path) 
         with Ledger.open(path) as ledger:
             await put(ledger, ok("kept"))
             with sqlite3.connect(path, isolation_level=None) as other:  # somebody who holds the file for too long
-                ledger._submit([("PRAGMA busy_timeout = 1", ())])
+                ledger.submit([("PRAGMA busy_timeout = 1", ())])
                 ledger.flush()
                 other.execute("BEGIN IMMEDIATE")
                 with pytest.raises(Incomplete, match=r"l\.sqlite: cannot be written.*run the same command again"):
