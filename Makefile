@@ -61,6 +61,7 @@ bench: .venv/.run
 	$(PY) benchmarks/false_approval.py
 	$(PY) benchmarks/false_worth_it.py
 	$(PY) benchmarks/personal_data.py
+	$(PY) benchmarks/replay.py
 
 clean:
 	rm -rf .venv build dist evalkit.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
