@@ -99,7 +99,7 @@ def _fault(change: Change, file: str | Path) -> Fault:
     word = change.field.removesuffix("_sha256").replace("_", " ")
     fix = f"restore the {visible(word, 60)}, or start a new run folder with --out"
     if any(part in change.field for part in _REGRADED):
-        fix += "; replies to unchanged queries stay valid, and grading them anew calls no model"
+        fix += "; replies to unchanged queries stay valid, and grading them anew calls no model (--regrade)"
     return Fault(what, fix, file=str(file), field=change.field)
 
 

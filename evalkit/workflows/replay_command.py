@@ -80,8 +80,8 @@ def collected(study: S, options: RunOptions, *, quiet: bool) -> S:
         return study
     inputs = read_replay(study, samples=options.samples)
     replayed = replay(inputs, options, lambda: _progress(quiet), _say(quiet))
-    for note in dict.fromkeys(replayed.graded.notices):
-        print(f"note: {visible(note, 600)}", file=sys.stderr)
+    if not quiet:
+        print("\n".join(_summary(study, replayed, quiet=False)), file=sys.stderr)
     if replayed.exit_code == Incomplete.exit_code:
         raise Incomplete("\n".join(_left(replayed, regraded=False)))
     judged = replayed.graded.judged

@@ -218,6 +218,10 @@ class _Collected:
                 f"{visible(asked, 100)} (first: id {visible(first, 60)}): priced as served, and not counted as "
                 f"answers of {visible(name, 60)}. If it is the same model, write it under aliases"
             )
+        for one in self.inputs.candidates:
+            if one.params.get("fallbacks"):
+                who = visible(one.name, 60)
+                yield f"{who}: fallbacks are on: what another model answers is no answer of {who}"
         for name, count in sorted(self.stripped.items()):
             if count:
                 yield f"{visible(name, 60)}: reasoning was taken off {count:,} of its replies before grading"

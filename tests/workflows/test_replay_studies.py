@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from evalkit.workflows.run_check import check_run
 from tests.providers.mock_openai import running_mock
 from tests.workflows.replays import (
     KEY,
@@ -75,6 +76,9 @@ def test_route_sweep_calls_the_models_of_a_study_without_outcomes(
     assert "to do:" in first.err
     assert "to do:" not in first.out
     assert second.code == first.code
+
+    # The run can be judged again from its evidence, with what the replay said.
+    assert check_run(Path("report")).faults == ()
 
     # The same outcomes, named by the study: the summary beside them is carried, and only while it is of them.
     text = (tmp_path / "study.yaml").read_text(encoding="utf-8")
