@@ -22,6 +22,7 @@ _CANDIDATE = ("candidate", "tier", "arm")
 _SAMPLE = ("sample", "repeat", "trial", "epoch")
 _STEP = ("step",)
 _RUN = ("run", "recorded_run")
+_SECONDS = ("duration_s", "latency_s")
 _TEXT = ("text", "output", "completion", "answer")
 _MARKS = {"start", "end", "run", "header", "manifest", "meta", "plan"}
 _REPLY = tuple(field.name for field in fields(Reply))
@@ -65,15 +66,24 @@ def seen_in(row: Row) -> Seen | None:
     if isinstance(mark, str) and mark in _MARKS:
         return None
     answer = _answer(row)
-    if isinstance(answer, Reply) and answer.recorded_in is None:
-        _, run = _value(row, _RUN)
-        answer = replace(answer, recorded_in=run) if isinstance(run, str) else answer
+    if isinstance(answer, Reply):
+        answer = _measured_then(answer, row)
     key = row.get("key")
     cell = _cell(row)
     if not isinstance(key, str) and cell is None:
         fix = "give each line an item (or id, query_id) and a candidate (or tier, arm)"
         raise RowError("item", "is missing, so nobody can tell which call the line is of", fix)
     return Seen(key if isinstance(key, str) else None, cell, answer)
+
+
+def _measured_then(reply: Reply, row: Row) -> Reply:
+    """The reply with the time that the line gives beside it, and the run that measured it."""
+    _, run = _value(row, _RUN)
+    _, seconds = _value(row, _SECONDS)
+    if reply.recorded_in is None and isinstance(run, str):
+        reply = replace(reply, recorded_in=run)
+    known = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < float("inf")
+    return replace(reply, request_s=float(seconds)) if reply.request_s is None and known else reply
 
 
 def _value(row: Row, names: tuple[str, ...]) -> tuple[str, Any]:

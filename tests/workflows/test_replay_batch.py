@@ -46,15 +46,18 @@ def test_a_study_through_batches(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert new == (tmp_path / "run" / "outcomes.jsonl").read_text(encoding="utf-8")
 
 
-def test_a_killed_run_is_collected_by_the_next_and_by_no_live_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_was_ended_is_collected_by_the_next_and_by_no_live_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: signal.Signals
 ) -> None:
     with running_mock(batch={"polls": 2}, prices=PRICES) as mock:
         study, out = write_study(tmp_path, mock, items(NAMES)), tmp_path / "run"
         child = Child("replay", study, "--out", out, "--batch")
         until(lambda: (out / "ledger.sqlite").exists() and sent(out) == 2)
-        child.signal(signal.SIGKILL)
-        assert child.end()[0] == -signal.SIGKILL
+        child.signal(how)
+        code, _, err = child.end()
+        assert code == (4 if how is signal.SIGINT else -how)
+        assert how is signal.SIGKILL or "batches go on at the provider" in err
         live = replay(capsys, tmp_path)
         assert mock.counts()["requests"] == 0
         ran = replay(capsys, tmp_path, "--batch", "--poll-every", "0.02")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -228,7 +229,7 @@ def test_recorded_attempts_are_taken_whatever_their_age_and_only_the_rest_is_cal
     assert [ran.status()[name, "top", 0] for name in ("q1", "q2", "q3", "q4")] == ["ok", "ok", "ok", "wrong"]
     assert {path.name: path.read_bytes() for path in attempts.iterdir()} == kept
     assert ran.summary["candidates"]["top"]["latencies_measured_now"] == 1
-    assert ran.summary["candidates"]["top"]["latencies_replayed"] == 3
+    assert ran.summary["candidates"]["top"]["latencies_replayed"] == 0  # the recordings have no times
 
 
 def test_damage_inside_a_recording_stops_before_any_call_and_a_torn_end_does_not(
@@ -278,6 +279,29 @@ def test_an_export_answers_everything_offline_to_the_same_outcomes(
     assert nothing.code == 4
     assert {row["status"] for row in nothing.rows} == {"error"}
     assert all(row["error"].startswith("not_recorded: ") for row in nothing.rows)
+
+
+def test_a_recorded_hit_costs_the_decision_and_not_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shared: Path
+) -> None:
+    """Case C12 with its own files: the price stays, the time is that of the run that was recorded."""
+    case = shared / "cases" / "C12-replay-cost-latency"
+    values = json.loads((case / "expect.json").read_text(encoding="utf-8"))["values"]
+    hit = json.loads((case / "hit.json").read_text(encoding="utf-8"))
+    (tmp_path / "hit.jsonl").write_text(json.dumps(hit) + "\n", encoding="utf-8")
+    (tmp_path / "prices.json").write_bytes((case / "prices.json").read_bytes())
+    tiers = [{"name": name, "model": "demo/mid", "params": {"max_tokens": 9}} for name in ("mid", "top")]
+    changes = {"tiers": tiers, "prices": "prices.json"}
+    write_study(tmp_path, None, items(["q1"]), changes=changes)
+    ran = replay(capsys, tmp_path, "--recorded", tmp_path / "hit.jsonl", "--offline")
+    costs, mid = ran.summary["costs"], ran.summary["candidates"]["mid"]
+    assert costs["decision_usd"] == values["decision_cost_usd"]
+    assert costs["spent_low_usd"] == costs["spent_high_usd"] == values["run_spend_usd"]
+    assert mid["latencies_measured_now"] == values["measured_latencies"]
+    assert mid["latencies_replayed"] == values["replayed_latencies"]
+    assert costs["recorded_in"] == [hit["recorded_run"]]
+    assert f"recorded in {hit['recorded_run']}" in ran.out
+    assert [row["task_s"] for row in ran.rows if row["tier"] == "mid"] == [hit["latency_s"]]
 
 
 def test_two_gradings_of_one_ledger_are_equal_to_the_byte(
