@@ -46,7 +46,9 @@ def test_a_prompt_goes_out_byte_for_byte_inside_the_template(shared: Path, tmp_p
 
 
 def test_the_system_prompt_comes_first_and_an_items_own_cap_is_kept(tmp_path: Path) -> None:
-    (item,) = sent(tmp_path, [{"id": "a", "prompt": "2+2?", "metadata": {"max_tokens": 8}}], system="Be {{brief}}.")
+    (item,) = sent(
+        tmp_path, [{"id": "a", "prompt": "2+2?", "metadata": {"max_tokens": 8}}], system="Be {{brief}}."
+    )
     assert item.messages == (
         {"role": "system", "content": "Be {brief}."},
         {"role": "user", "content": "2+2?"},
