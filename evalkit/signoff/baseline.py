@@ -14,7 +14,7 @@ from evalkit.statistics.bounds import effective_n, upper_bound
 from evalkit.statistics.paired import paired_difference
 from evalkit.statistics.rounding import clean
 
-__all__ = ["baseline_gates", "difference_bounds", "non_inferiority"]
+__all__ = ["baseline_gates", "difference_bounds", "goes_with", "non_inferiority"]
 
 NAME = "non_inferiority"
 
@@ -113,6 +113,11 @@ def baseline_gates(policy: Policy, runs: tuple[RunFacts, ...]) -> Iterator[Signo
             what = "a run of today" if arm == "today" else arm
             text = f"Pass rate against {what}: no run of this sign-off can be held against it"
             yield SignoffGate(f"{NAME}:{arm}", None, _open(what, text, baseline))
+
+
+def goes_with(baseline: Baseline, run: RunFacts) -> bool:
+    """Whether some baseline of the policy is one that this run can be held against."""
+    return any(_fits(arm, run) for arm in baseline.arms or ("today",))
 
 
 def _fits(arm: str, run: RunFacts) -> bool:

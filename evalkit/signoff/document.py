@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalkit import __version__
+from evalkit.signoff.baseline import goes_with
 from evalkit.signoff.changes import change_rows
 from evalkit.signoff.digest import document_digest
 from evalkit.signoff.evaluate import all_gates
@@ -181,6 +182,10 @@ def _limits(policy: Policy, runs: Sequence[RunFacts]) -> list[Document]:
             said.setdefault(f"{policy.file} is stricter than the study: {what}.", []).append(run.id)
     if policy.baseline is None:
         said.setdefault("The policy names no baseline: nothing holds the pass rate against production.", [])
+    for run in runs:
+        if policy.baseline is not None and not goes_with(policy.baseline, run):
+            text = "No baseline of the policy goes with this run: nothing holds its pass rate against production."
+            said.setdefault(text, []).append(run.id)
     if len(runs) > 1:
         text = (
             "Each run keeps its error rate by itself: over all runs together the chance of a wrong pass adds up."

@@ -76,6 +76,8 @@ def _about_run(policy: Policy, run: RunFacts) -> Iterator[SignoffGate]:
     label = "Evidence can be recomputed"
     if run.evidence == "recomputed":
         status, text = Status.CERTIFIED, f"{label}: every figure was computed again from the bundle"
+        if run.hidden_in:
+            text += f"; keys or passwords are hidden in its {', '.join(run.hidden_in)}"
     else:
         status, text = Status.NOT_STATABLE, f"{label}: {run.evidence}"
     yield SignoffGate(f"{run.id}:evidence", run.id, _fact("evidence", label, status, text))

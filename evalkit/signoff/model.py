@@ -47,6 +47,7 @@ class RunFacts:
     evidence: "recomputed" where every figure was computed again from the bundle and is the same, else why not
     paired: by baseline (an arm's name, or "today"), where both passed or failed the same items
     paired_missing: by baseline, why there is no pairing
+    hidden_in: tables whose copies in the bundle lost keys or passwords, so that their hashes are recorded only
     """
 
     id: str
@@ -57,6 +58,7 @@ class RunFacts:
     paired: Mapping[str, Paired] = field(default_factory=dict)
     paired_missing: Mapping[str, str] = field(default_factory=dict)
     today: Document | None = None
+    hidden_in: tuple[str, ...] = ()
 
     @property
     def is_routing(self) -> bool:

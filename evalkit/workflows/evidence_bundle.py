@@ -17,6 +17,7 @@ Names in the zip are made of role and file name; a path outside of the study's f
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -45,6 +46,7 @@ __all__ = [
     "check_study",
     "evidence_zip",
     "keep_evidence",
+    "named_files",
     "open_evidence",
 ]
 
@@ -105,8 +107,9 @@ def keep_evidence(
         return None
     facts = document["provenance"]
     read = {role: str(facts[role]["hash"]).removeprefix("sha256:") for role in TABLES if facts.get(role)}
-    content = evidence_zip(study, options, looks, declared_outcomes=declared_outcomes, fingerprints=read)
-    document["provenance"]["evidence"] = {"file": EVIDENCE, "sha256": hashlib.sha256(content).hexdigest()}
+    content, hidden = _bundle(study, options, looks, declared_outcomes=declared_outcomes, fingerprints=read)
+    named: dict[str, Any] = {"file": EVIDENCE, "sha256": hashlib.sha256(content).hexdigest()}
+    document["provenance"]["evidence"] = named | ({"hidden_in": sorted(hidden)} if hidden else {})
     return content
 
 
@@ -124,6 +127,13 @@ def evidence_zip(
     names the outcomes, so that nothing was replayed. fingerprints: of the tables as they were read. Raises
     InputError where a file cannot be read any more, or a secret cannot be taken out of the study file.
     """
+    return _bundle(study, options, looks, declared_outcomes=declared_outcomes, fingerprints=fingerprints)[0]
+
+
+def _bundle(
+    study: AnyStudy, options: RunOptions, looks: str, *, declared_outcomes: bool, fingerprints: Mapping[str, str]
+) -> tuple[bytes, Mapping[str, str]]:
+    """The bundle, and the fingerprints of tables whose copy in it is not byte for byte the one that was read."""
     parts: dict[str, bytes] = {}
     rows: list[dict[str, Any]] = []
     absent: list[dict[str, str]] = []
@@ -136,7 +146,9 @@ def evidence_zip(
             {"role": role, "written": redact(written), "name": name, "sha256": digest, "bytes": len(content)}
         )
 
-    for role, written, path in _named(study):
+    summary = replay_summary(study)
+    replayed = [] if summary is None else [("replay", summary.name, summary)]
+    for role, written, path in [*named_files(study), *replayed]:
         if path is None:
             absent.append({"role": role, "written": redact(written), "why": "it is no file beside the study"})
         else:
@@ -159,11 +171,11 @@ def evidence_zip(
     }
     text = json.dumps(redacted(index), ensure_ascii=True, allow_nan=False, indent=1, sort_keys=True) + "\n"
     parts[FILES] = text.encode("ascii")
-    return _zip(parts)
+    return _zip(parts), hidden
 
 
-def _named(study: AnyStudy) -> list[tuple[str, str, Path | None]]:
-    """(role, name that the study uses, file or None) of all that it names."""
+def named_files(study: AnyStudy) -> list[tuple[str, str, Path | None]]:
+    """(role, name that the study uses, its file) of all that a study names; None for what is no file beside it."""
     found: list[tuple[str, str, Path | None]] = []
     sources: dict[str, Source | None] = {"labels": study.labels, "outcomes": study.outcomes}
     if isinstance(study, RoutingStudy):
@@ -171,9 +183,6 @@ def _named(study: AnyStudy) -> list[tuple[str, str, Path | None]]:
     for role, source in sources.items():
         if source is not None:
             found.append((role, source.written, source.path))
-    summary = replay_summary(study)
-    if summary is not None:
-        found.append(("replay", summary.name, summary))
     files = {
         "prices": study.prices,
         "rubric": study.rubric,
@@ -300,6 +309,9 @@ def _opened(file: zipfile.ZipFile, folder: Path) -> Bundle:
         raise BrokenFileError("; ".join(faults))
     if "study" not in paths or "looks" not in paths:
         raise BrokenFileError("holds no study and record of looks")
+    for role in index["hidden"]:
+        if role not in paths or not _hides(paths[role]):
+            raise BrokenFileError(f"{FILES} says that something is hidden in its {role}, and nothing is")
     options = index["options"]
     return Bundle(
         folder,
@@ -311,6 +323,16 @@ def _opened(file: zipfile.ZipFile, folder: Path) -> Bundle:
         tuple(f"{row['role']}: {row['written']}" for row in index["absent"]),
         index["hidden"],
     )
+
+
+def _hides(path: Path) -> bool:
+    """Whether anything was taken out of this copy."""
+    content = path.read_bytes()
+    try:
+        raw = gzip.decompress(content) if path.name.lower().endswith(".gz") else content
+    except (OSError, EOFError, zlib.error):
+        return False
+    return HIDDEN.encode() in raw
 
 
 def _index(file: zipfile.ZipFile, infos: Mapping[str, zipfile.ZipInfo]) -> dict[str, Any]:
@@ -330,11 +352,12 @@ def _index(file: zipfile.ZipFile, infos: Mapping[str, zipfile.ZipInfo]) -> dict[
         and all(isinstance(text, str) for text in options["thresholds"] or ())
         and type(options["seed"]) in {int, type(None)}
         and isinstance(index.get("sent"), dict)
+        and all(isinstance(body, dict) for body in index["sent"].values())
         and isinstance(index.get("hidden"), dict)
         and set(index["hidden"]) <= set(TABLES)
         and all(isinstance(text, str) for text in index["hidden"].values())
         and isinstance(index.get("absent"), list)
-        and all(isinstance(row, dict) and {"role", "written"} <= set(row) for row in index["absent"])
+        and all(isinstance(row, dict) and _texts(row, "role", "written") for row in index["absent"])
     )
     if not sound:
         raise BrokenFileError(f"{FILES} does not hold what it should")
@@ -363,9 +386,13 @@ def _is_row(row: Any) -> bool:
         and set(row) == {"role", "written", "name", "sha256", "bytes"}
         and isinstance(row["role"], str)
         and row["role"] in _ROLES
-        and all(isinstance(row[key], str) for key in ("written", "name", "sha256"))
+        and _texts(row, "written", "name", "sha256")
         and type(row["bytes"]) is int
     )
+
+
+def _texts(row: Mapping[str, Any], *keys: str) -> bool:
+    return all(isinstance(row.get(key), str) for key in keys)
 
 
 def _names(index: Mapping[str, Any]) -> set[str]:

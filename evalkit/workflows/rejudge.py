@@ -18,30 +18,36 @@ from numpy.typing import NDArray
 from evalkit.errors import InputError, visible
 from evalkit.signoff.digest import file_sha256
 from evalkit.signoff.model import Paired
-from evalkit.signoff.strict import BrokenFileError
+from evalkit.signoff.strict import BrokenFileError, strict_json
 from evalkit.study.models import RoutingStudy, Source
 from evalkit.study.reasoning_models import ReasoningStudy
-from evalkit.workflows.evidence_bundle import Bundle, open_evidence
+from evalkit.workflows.evidence_bundle import Bundle, named_files, open_evidence
 from evalkit.workflows.replay_facts import SUMMARY
 
 AnyStudy = TypeVar("AnyStudy", RoutingStudy, ReasoningStudy)
 AnyInputs = TypeVar("AnyInputs")
 
-__all__ = ["Difference", "Rejudged", "differences", "rejudge"]
+__all__ = ["NOT_COMPARED", "Difference", "IncompleteError", "Rejudged", "differences", "rejudge"]
 
-NOT_COMPARED = {
-    ("notices",),  # they name files by where they are
-    ("evalkit_version",),
-    ("provenance", "started_at"),
-    ("provenance", "finished_at"),
-    ("provenance", "evidence"),
-    ("provenance", "python"),
-    ("provenance", "dependencies"),
-}
+NOT_COMPARED = frozenset(
+    {
+        ("notices",),  # they name files by where they are
+        ("evalkit_version",),
+        ("provenance", "started_at"),
+        ("provenance", "finished_at"),
+        ("provenance", "evidence"),
+        ("provenance", "python"),
+        ("provenance", "dependencies"),
+    }
+)
 """Parts of result.json that the evidence says nothing of."""
 
 TOLERANCE = 1e-9
 """Numbers that differ relatively by less are the same: they come of another order of summing."""
+
+
+class IncompleteError(Exception):
+    """A run cannot be judged from its bundle alone; the message says what it lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ class Rejudged:
     """What the evidence gives: result.json and items.jsonl, parsed; passes by item where the run sends it.
 
     passed (N,), weight (N,), group (N,) or None: of the tier or arm shown. arms: the same passes by baseline
-    (`always:<tier>`, an arm). absent: what the bundle could not hold. hidden: tables whose copies lost secrets.
+    (`always:<tier>`, an arm). hidden: tables whose copies lost secrets.
     """
 
     document: dict[str, Any]
@@ -71,7 +77,6 @@ class Rejudged:
     weight: NDArray[np.float64]
     group: NDArray[np.int64] | None
     arms: Mapping[str, NDArray[np.float64]]
-    absent: tuple[str, ...]
     hidden: frozenset[str]
 
     def against(self, other: NDArray[np.float64]) -> Paired | None:
@@ -84,8 +89,9 @@ class Rejudged:
 def rejudge(evidence: Path, kind: str, *, recorded: bool) -> Rejudged:
     """Judge a run again from its bundle, with the look that it was; books nothing.
 
-    kind: route-sweep or reasoning-budget. recorded: its look could be recorded. Raises BrokenFileError where the
-    bundle is not as it should be, InputError where its files cannot be judged.
+    kind: route-sweep or reasoning-budget. recorded: its look could be recorded. Only files of the bundle are read,
+    and only beside them is anything written, whatever its study names. Raises BrokenFileError where the bundle is
+    not as it should be or cannot be judged, IncompleteError where its labels are elsewhere.
     """
     with tempfile.TemporaryDirectory(prefix="evalkit-") as folder:
         bundle = open_evidence(evidence, Path(folder))
@@ -131,7 +137,6 @@ def _routing(bundle: Bundle, recorded: bool) -> Rejudged:
         data.weight,
         data.group,
         arms,
-        bundle.absent,
         frozenset(bundle.hidden),
     )
 
@@ -161,13 +166,21 @@ def _ladder(bundle: Bundle, recorded: bool) -> Rejudged:
         result.data.weight,
         result.data.group,
         {name: passed[:, a] for a, name in enumerate(result.data.arms)},
-        bundle.absent,
         frozenset(bundle.hidden),
     )
 
 
 def _moved(study: AnyStudy, bundle: Bundle) -> AnyStudy:
-    """The study with the files of the bundle in place of its own; what it says, and its fingerprint, stay."""
+    """The study with the files of the bundle in place of its own; what it says, and its fingerprint, stay.
+
+    A bundle comes from elsewhere, so that its study could name any file of this machine: what it names and does
+    not hold is never looked for.
+    """
+    if study.labels.path is None:
+        raise IncompleteError(f"labels: {study.labels.written}")
+    lacking = [role for role, _, path in named_files(study) if path is not None and role not in bundle.paths]
+    if lacking:
+        raise BrokenFileError(f"does not hold what its study names: {', '.join(lacking)}")
     calls = replace(
         study.calls,
         system_prompt=bundle.paths.get("system_prompt", study.calls.system_prompt),
@@ -209,6 +222,8 @@ def _as_read(inputs: AnyInputs, bundle: Bundle) -> AnyInputs:
 
 def _place(bundle: Bundle, record: Path) -> None:
     """The record of looks where the look is numbered from."""
+    if not record.resolve().is_relative_to(bundle.folder.resolve()):
+        raise BrokenFileError("its labels are outside of it")
     record.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(bundle.paths["looks"], record)
 
@@ -219,7 +234,9 @@ def _place_summary(bundle: Bundle) -> None:
         beside = bundle.paths["outcomes"].with_name(SUMMARY)
         shutil.copyfile(bundle.paths["replay"], beside)
         if "outcomes" in bundle.hidden:  # the summary names its outcomes by their hash
-            document = json.loads(beside.read_bytes())
+            document = strict_json(beside.read_bytes())
+            if not isinstance(document, dict) or not isinstance(document.get("outcomes"), dict):
+                raise BrokenFileError("its summary of the replay does not name the outcomes")
             document["outcomes"]["sha256"] = file_sha256(bundle.paths["outcomes"])
             beside.write_text(json.dumps(document), encoding="utf-8")
 
@@ -236,18 +253,25 @@ def _rows(items_gz: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(items_gz).splitlines()]
 
 
-def differences(written: Any, computed: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:
-    """Every field in which two parsed documents differ; numbers are compared to a relative 1e-9."""
-    if path in NOT_COMPARED:
+def differences(
+    written: Any,
+    computed: Any,
+    path: tuple[str, ...] = (),
+    *,
+    apart: frozenset[tuple[str, ...]] = frozenset(),
+) -> Iterator[Difference]:
+    """Every field in which two parsed documents differ; numbers are compared to a relative 1e-9. apart: paths that
+    are left out."""
+    if path in apart:
         return
     if isinstance(written, dict) and isinstance(computed, dict):
         for key in dict.fromkeys([*written, *computed]):
             if key not in written or key not in computed:
-                if (*path, key) not in NOT_COMPARED:
+                if (*path, key) not in apart:
                     here, there = ("missing", "there") if key not in written else ("there", "nothing")
                     yield Difference(_name((*path, key)), here, there)
             else:
-                yield from differences(written[key], computed[key], (*path, key))
+                yield from differences(written[key], computed[key], (*path, key), apart=apart)
     elif isinstance(written, list) and isinstance(computed, list):
         if len(written) != len(computed):
             yield Difference(_name(path), f"{len(written)} entries", f"{len(computed)}")
@@ -255,7 +279,7 @@ def differences(written: Any, computed: Any, path: tuple[str, ...] = ()) -> Iter
         for at, (one, other) in enumerate(zip(written, computed, strict=True)):
             name = one.get("name", one.get("id")) if isinstance(one, dict) else None
             step = f"[{visible(name, 60)}]" if isinstance(name, str) else f"[{at}]"
-            yield from differences(one, other, (*path, step))
+            yield from differences(one, other, (*path, step), apart=apart)
     elif not _same(written, computed):
         yield Difference(_name(path), visible(json.dumps(written), 80), visible(json.dumps(computed), 80))
 

@@ -15,9 +15,16 @@ from evalkit.signoff.digest import file_sha256, plain_hex
 from evalkit.signoff.run_folder import Run, read_run
 from evalkit.signoff.strict import BrokenFileError
 from evalkit.workflows.evidence_bundle import EVIDENCE
-from evalkit.workflows.rejudge import Difference, Rejudged, differences, rejudge
+from evalkit.workflows.rejudge import (
+    NOT_COMPARED,
+    Difference,
+    IncompleteError,
+    Rejudged,
+    differences,
+    rejudge,
+)
 
-__all__ = ["FILES", "CheckedRun", "check_run"]
+__all__ = ["FILES", "CheckedRun", "check_run", "written_by"]
 
 FILES = {"result": "result.json", "report": "report.html", "items": "items.jsonl.gz", "evidence": EVIDENCE}
 """The files of a run folder, by what signoff.json calls their hashes."""
@@ -57,27 +64,30 @@ def check_run(folder: Path) -> CheckedRun:
         if hashes["evidence"] is not None:
             if plain_hex(named["sha256"]) != hashes["evidence"]:
                 faults.append((EVIDENCE, "is not the one that result.json names: its bytes were changed"))
-            why, rejudged = _again(run, folder, faults)
+            why, rejudged = _again(run, folder, faults, named.get("hidden_in", []))
     elif hashes["evidence"] is not None:
         why = f"result.json does not name the {EVIDENCE} that is there"
     faults += _report_faults(run, folder)
-    if rejudged is not None and rejudged.absent:
-        why = f"not everything is in the bundle ({', '.join(visible(name) for name in rejudged.absent)})"
     return CheckedRun(run, hashes, why, rejudged, tuple(faults))
 
 
-def _again(run: Run, folder: Path, faults: list[tuple[str, str]]) -> tuple[str, Rejudged | None]:
+def _again(
+    run: Run, folder: Path, faults: list[tuple[str, str]], hidden_in: object
+) -> tuple[str, Rejudged | None]:
     recorded = run.document.get("looks", {}).get("recorded") is not False
     try:
         again = rejudge(folder / EVIDENCE, run.kind, recorded=recorded)
+    except IncompleteError as error:
+        return f"not everything is in the bundle ({visible(error)})", None
     except BrokenFileError as error:
         faults.append((EVIDENCE, str(error)))
         return f"{EVIDENCE} cannot be used", None
-    found = sorted(differences(run.document, again.document), key=_inputs_first)
+    if hidden_in != sorted(again.hidden):
+        faults.append((EVIDENCE, "hides keys or passwords in other tables than result.json says"))
+    found = sorted(differences(run.document, again.document, apart=NOT_COMPARED), key=_inputs_first)
     if "outcomes" in again.hidden:  # then the summary of their replay had to name the copy
         found = [one for one in found if one.field != "provenance.replay.hash"]
-    version = run.document.get("evalkit_version")
-    by = "" if version == __version__ else f" (judged by evalkit {visible(version)}, this is {__version__})"
+    by = written_by(run.document)
     faults += [("result.json", f"{one}{by}") for one in found[:MOST_NAMED]]
     if len(found) > MOST_NAMED:
         faults.append(("result.json", "and more fields differ"))
@@ -108,13 +118,17 @@ def _item_faults(path: Path, computed: list[dict[str, Any]]) -> Iterator[str]:
         yield f"{wrong:,} items differ from the evidence in all"
 
 
+def written_by(document: Mapping[str, Any]) -> str:
+    """What to add to a difference where another version of evalkit wrote the document, else nothing."""
+    version = document.get("evalkit_version")
+    return "" if version == __version__ else f" (written by evalkit {visible(version)}, this is {__version__})"
+
+
 def _report_faults(run: Run, folder: Path) -> list[tuple[str, str]]:
-    """The page must be the one that result.json gives; another version of evalkit may lay it out otherwise."""
+    """The page must be the one that result.json gives; where another version of evalkit made it, that is said."""
     path = folder / FILES["report"]
     if not path.is_file():
         return [(FILES["report"], "is missing")]
-    if run.document.get("evalkit_version") != __version__:
-        return []
     from evalkit.reporting import render_html
     from evalkit.reporting.reasoning import render_ladder_html
 
@@ -123,4 +137,6 @@ def _report_faults(run: Run, folder: Path) -> list[tuple[str, str]]:
         page = render(run.document).encode("utf-8")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return [(FILES["result"], f"no page can be made of it: {visible(error, 200)}")]
-    return [] if path.read_bytes() == page else [(FILES["report"], "is not the page that result.json gives")]
+    if path.read_bytes() == page:
+        return []
+    return [(FILES["report"], f"is not the page that result.json gives{written_by(run.document)}")]

@@ -119,6 +119,7 @@ def _facts(policy: Policy, id_: str, checked: CheckedRun, today: CheckedRun | No
         paired=paired,
         paired_missing=missing,
         today=before,
+        hidden_in=() if checked.rejudged is None else tuple(sorted(checked.rejudged.hidden)),
     )
 
 
@@ -157,7 +158,7 @@ def _with_today(checked: CheckedRun, today: CheckedRun) -> Paired | str:
     again, before = checked.rejudged, today.rejudged
     if again is None:
         return checked.evidence
-    if before is None:
+    if before is None or today.evidence != "recomputed":
         return f"of the run of today: {today.evidence}"
     if again.passed is None or before.passed is None:
         return "there are no outcomes"

@@ -8,13 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from evalkit import __version__
 from evalkit.errors import InputError, visible
-from evalkit.signoff.digest import MANIFEST, SIGNOFF, folder_faults, read_signoff
+from evalkit.signoff.digest import MANIFEST, SIGNOFF, document_digest, folder_faults, read_signoff
 from evalkit.signoff.policy import Policy, read_policy
 from evalkit.signoff.strict import BrokenFileError
 from evalkit.workflows.rejudge import differences
-from evalkit.workflows.run_check import FILES, CheckedRun, check_run
+from evalkit.workflows.run_check import FILES, CheckedRun, check_run, written_by
 from evalkit.workflows.signoff import BASELINE, POLICY, Gathered, build_document, copied_files
 from evalkit.workflows.signoff_command import JUNIT, MARKDOWN, PAGE, manifest_rows, views
 
@@ -44,6 +43,8 @@ def verify_signoff(folder: Path) -> list[Finding]:
     """
     found = folder_faults(folder)
     document = _document(folder)
+    if document is None:
+        found.append((SIGNOFF, "does not hold what a sign-off holds, so that nothing of it could be followed"))
     runs, run_faults = _runs(folder, document)
     found += run_faults
     today = None
@@ -53,7 +54,7 @@ def verify_signoff(folder: Path) -> list[Finding]:
     policy, faults = _policy(folder, document)
     found += faults
     if document is not None:
-        found += _not_listed(folder)
+        found += _listing_faults(folder, document)
         if policy is not None and len(runs) == len(document["runs"]):
             found += _document_faults(document, Gathered(policy, tuple(runs), today))
         found += _view_faults(folder, document)
@@ -127,23 +128,30 @@ def _policy(folder: Path, document: dict[str, Any] | None) -> tuple[Policy | Non
     return policy, found
 
 
-def _not_listed(folder: Path) -> list[Finding]:
-    """Files that nobody vouches for."""
+def _listing_faults(folder: Path, document: Mapping[str, Any]) -> Iterator[Finding]:
+    """Files that a sign-off has and this one lacks, and files that none has and nobody vouches for.
+
+    What belongs there follows from the document, whose own list is computed again from policy and runs.
+    """
     from evalkit.signoff.strict import strict_json
 
+    rows = document.get("manifest")
+    copies = {row.get("path") for row in rows if isinstance(row, dict)} if isinstance(rows, list) else set()
+    expected = {name for name in copies if isinstance(name, str)} | {SIGNOFF, PAGE, MARKDOWN, JUNIT}
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     try:
         manifest = strict_json((folder / MANIFEST).read_bytes())
-        rows = manifest["files"] if isinstance(manifest, dict) else manifest
-        listed = {row["path"] for row in rows}
+        files = manifest["files"] if isinstance(manifest, dict) else manifest
+        listed = {row["path"] for row in files if isinstance(row["path"], str)}
     except (BrokenFileError, OSError, KeyError, TypeError):
-        return []
-    return [
-        (name, f"is not in {MANIFEST}: nobody vouches for it")
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and (name := path.relative_to(folder).as_posix()) not in {*listed, MANIFEST}
-        and not (path.parent == folder and path.match(_SIGNATURES))
-    ]
+        listed = expected  # what is wrong with it was said
+    for name in sorted(expected - there):
+        yield name, "is missing"
+    own = {name for name in there if "/" not in name and Path(name).match(_SIGNATURES)} | {MANIFEST}
+    for name in sorted(there - listed - own):
+        yield name, f"is not in {MANIFEST}: nobody vouches for it"
+    for name in sorted(listed - expected):
+        yield name, f"is in {MANIFEST}, and no file of this sign-off"
 
 
 def _document_faults(document: dict[str, Any], gathered: Gathered) -> Iterator[Finding]:
@@ -153,8 +161,11 @@ def _document_faults(document: dict[str, Any], gathered: Gathered) -> Iterator[F
     except InputError as error:
         yield SIGNOFF, f"cannot be computed again: {error.faults[0].what}"
         return
-    version = document.get("evalkit_version")
-    by = "" if version == __version__ else f" (written by evalkit {visible(version)}, this is {__version__})"
+    by = written_by(document)
+    if by:  # its own version is no figure
+        version = document.get("evalkit_version")
+        again["evalkit_version"] = again["provenance"]["evalkit_version"] = version
+        again["digest"] = document_digest(again)
     wrong = list(islice(differences(document, again), MOST_FIELDS + 1))
     for one in wrong[:MOST_FIELDS]:
         yield SIGNOFF, f"{one}{by}"
@@ -166,8 +177,6 @@ def _view_faults(folder: Path, document: Mapping[str, Any]) -> list[Finding]:
     """Page, Markdown and JUnit must be those of the document, in one of the languages."""
     from evalkit.reporting.language import LANGUAGES
 
-    if document.get("evalkit_version") != __version__:
-        return []
     try:
         made = [views(document, lang) for lang in LANGUAGES]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -176,5 +185,5 @@ def _view_faults(folder: Path, document: Mapping[str, Any]) -> list[Finding]:
     for name in (PAGE, MARKDOWN, JUNIT):
         path = folder / name
         if path.is_file() and path.read_bytes() not in [one[name] for one in made]:
-            found.append((name, f"is not what {SIGNOFF} gives"))
+            found.append((name, f"is not what {SIGNOFF} gives{written_by(document)}"))
     return found

@@ -84,7 +84,7 @@ def run_facts(
     }
     facts: dict[str, Any] = {"evidence": "recomputed"}
     for key, value in changes.items():
-        if key in {"evidence", "paired", "paired_missing", "today", "id"}:
+        if key in {"evidence", "paired", "paired_missing", "today", "id", "kind", "hidden_in"}:
             facts[key] = value
         elif key == "provenance":
             result["provenance"] |= value

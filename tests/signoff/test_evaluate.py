@@ -50,6 +50,27 @@ def test_a_run_whose_figures_were_not_computed_again_is_open(tmp_path: Path) -> 
     assert signoff_verdict(all_gates(policy, [run], AT), [run])["decision"] == "insufficient_evidence"
 
 
+def test_a_bundle_that_hides_keys_says_so(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, "attempts: {max: 1}\n")
+    run = run_facts(gate_row(), policy_sha256=policy.sha256, hidden_in=("labels", "outcomes"))
+    gate = gates_of(policy, run)["support:evidence"]
+    assert gate.state == "pass"
+    assert gate.gate.message.endswith("; keys or passwords are hidden in its labels, outcomes")
+
+
+def test_a_run_that_no_baseline_goes_with_is_named(tmp_path: Path) -> None:
+    """An arm of a ladder says nothing of a router: whoever approves must see what nothing is held against."""
+    arm = "baseline: {arm: think-4k, margin_points: 1}\n"
+    policy = policy_of(tmp_path, arm)
+    run = run_facts(gate_row(), policy_sha256=policy.sha256)
+    limits = signoff_document(policy, [run], created_at=AT, manifest=[])["evidence_limits"]
+    named = [row for row in limits if row["text"].startswith("No baseline of the policy goes with this run")]
+    assert [row["runs"] for row in named] == [["support"]]
+    policy = policy_of(tmp_path, arm.replace("think-4k", '"always:frontier"'))
+    limits = signoff_document(policy, [run], created_at=AT, manifest=[])["evidence_limits"]
+    assert not [row for row in limits if "baseline" in row["text"]]
+
+
 @pytest.mark.parametrize(
     ("gate", "extra"),
     [

@@ -72,6 +72,9 @@ SENTENCES: Final = (
     N_("A plateau speaks of single steps: several together may gain more than the smallest worthwhile gain."),
     N_("A task fails its risk class where any of its runs fails; more runs make that stricter."),
     N_("The frontier and the acceptability curve are descriptive; they select nothing."),
+    N_("The policy names no baseline: nothing holds the pass rate against production."),
+    N_("No baseline of the policy goes with this run: nothing holds its pass rate against production."),
+    N_("Each run keeps its error rate by itself: over all runs together the chance of a wrong pass adds up."),
     # Stop rules.
     N_("%(strong)s passes more often than %(cheap)s: %(n)s points [%(n2)s, %(n3)s] over %(n4)s items"),
     N_(
@@ -111,6 +114,7 @@ SENTENCES: Final = (
     # Facts that a policy asks for.
     N_("the run recorded this very policy"),
     N_("every figure was computed again from the bundle"),
+    N_("every figure was computed again from the bundle; keys or passwords are hidden in its %(tables)s"),
     N_("the run recorded none; name the policy in the study (policy: ...) and run it again, on fresh labels"),
     N_("this was look %(n)s (at most %(n2)s); label a fresh sample"),
     N_("%(n)s days, since %(day)s (at most %(n2)s); collect them again"),
