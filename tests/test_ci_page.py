@@ -57,7 +57,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     limits = "limits: {max_cost_per_request: 0.01}"
     signers = "signers: [{role: approver, name: Name Of Approver}]"
     write = f"printf '%s\\n' 'policy: release' '{limits}' '{signers}' > gates.yaml"
-    named = f"{write}\necho 'policy: gates.yaml' >> study.yaml\nevalkit route-sweep"
+    named = f"{write}\nevalkit route-sweep"
     made = shell(first.replace("evalkit route-sweep", named), tmp_path)
     assert made.returncode == 0, made.stderr
     folder = tmp_path / "first-study"

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,17 @@ def first_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_examples_of_readme_and_getting_started_print_what_is_shown(first_study: Path) -> None:
     written = sorted(path.name for path in (first_study / "reports" / "first-study").iterdir())
     assert written == ["evidence.zip", "items.jsonl.gz", "report.html", "result.json"]
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen, to make a key")
+def test_the_readme_leads_from_a_run_to_a_signed_sign_off_that_verifies(first_study: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "first-study"
+    shutil.copytree(first_study, folder)
+    code = "".join(re.findall(r"```bash\n(.*?)```", page("README.md"), re.DOTALL))
+    printed = script("examples").printed_by(code, folder)
+    assert "\nAPPROVE" in printed
+    assert "valid: signoff.1.sig.json: Your Name (approver), approve" in printed
+    assert printed.splitlines()[-1].startswith("verified: every figure of this sign-off follows from its evidence")
 
 
 def test_the_examples_of_methods_print_what_is_shown(tmp_path: Path) -> None:
