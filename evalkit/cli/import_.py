@@ -10,7 +10,7 @@ import typer
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Turn result files of other tools into outcomes.", no_args_is_help=True, rich_markup_mode=None
+    help="Turn result files and logs of other tools into outcomes.", no_args_is_help=True, rich_markup_mode=None
 )
 
 _Out = Annotated[Path, typer.Option("--out", help="Outcomes to write: .parquet, .jsonl or .csv.")]
@@ -360,6 +360,51 @@ def effort(
         tasks_out=tasks_out,
         study_out=study_out,
         runs=runs,
+        encoding=encoding,
+        quiet=quiet,
+    )
+
+
+@app.command()
+def logs(
+    files: Annotated[
+        list[Path], typer.Argument(help="Logs as JSONL or JSON (.gz is fine), in any mix of formats.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Outcomes to write, to be graded: .parquet, .jsonl or .csv.")
+    ] = None,
+    requests_out: Annotated[
+        Path | None, typer.Option("--requests-out", help="Requests to write, for evalkit labels sample.")
+    ] = None,
+    tier: Annotated[
+        list[str] | None,
+        typer.Option("--tier", metavar="TIER=MODEL", help="A tier and its model in the log. Default: all models."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="The model of calls whose log names none, as a batch's failures do not."),
+    ] = None,
+    prices: Annotated[
+        Path | None, typer.Option("--prices", help="A price card, to compute cost_usd beside the logged cost.")
+    ] = None,
+    encoding: _Encoding = None,
+    quiet: _Quiet = False,
+) -> None:
+    """Logs of LiteLLM, OpenTelemetry GenAI, OpenInference, Langfuse, Helicone, batches and RouterArena.
+
+    Token counts come in one normal form. No log knows whether a reply was good enough, so no row is right or
+    wrong unless the log holds a grade. What cannot be mapped is counted and listed, never guessed. Exit codes:
+    0 written, 2 input error.
+    """
+    from evalkit.workflows.import_logs import run_logs
+
+    run_logs(
+        files,
+        out=out,
+        requests_out=requests_out,
+        tiers=tier or (),
+        model=model,
+        prices=prices,
         encoding=encoding,
         quiet=quiet,
     )

@@ -1,0 +1,180 @@
+"""Read log files: every record in whatever known format it is, with all faults of a file in one run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evalkit.errors import Fault, InputError, visible
+from evalkit.outcomes.logs.call import LoggedCall
+from evalkit.outcomes.logs.registry import RECORD_FORMATS, SPAN_FORMATS, calls_in
+from evalkit.tabular.faults import Faults
+from evalkit.tabular.json_rows import StrictJSONError, parse_json
+from evalkit.tabular.source import Located, check_encoding, decoded_lines, locate, open_binary
+
+__all__ = ["LoggedCalls", "read_logs"]
+
+_MOST_LEVELS = 60
+_LISTS = ("data", "observations", "records", "rows")
+_CLIMB = 100
+INSIDE = "a call around another call, which is the one that counts"
+
+
+@dataclass
+class LoggedCalls:
+    """Calls in file order, where each stands, and what could not be mapped: how often, and the first of each kind."""
+
+    calls: list[LoggedCall] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    records: int = 0
+    unmapped: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def note(self, place: str, kind: str, detail: str) -> None:
+        """Count one that cannot be mapped."""
+        self.unmapped[kind] += 1
+        if kind not in self.examples:
+            self.examples[kind] = f"{place}: {visible(detail, 160)}" if detail else place
+
+
+def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> LoggedCalls:
+    """Every call of the files (.jsonl or .json, each may be .gz).
+
+    A JSON document is one record, a list of them, or an object with a list under `data`. A record that stands twice
+    with the same content counts once. Raises `InputError` with all faults of all files: damaged lines, ids that
+    stand twice with different content, and files without any call.
+    """
+    found = LoggedCalls()
+    parents: dict[tuple[str, str], tuple[str, str]] = {}
+    faults: list[Fault] = []
+    for file in files:
+        try:
+            _read_file(file, encoding, found, parents)
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(faults)
+    _leave_out_outer(found, parents)
+    _once(found, str(files[0]) if files else "")
+    if not found.calls:
+        names = ", ".join(known.name for known in (*RECORD_FORMATS, *SPAN_FORMATS))
+        why = "; ".join(f"{kind}: {n:,} ({found.examples[kind]})" for kind, n in found.unmapped.items())
+        raise InputError(
+            Fault(f"holds no call of a known format: {why or 'no records'}", f"give an export of {names}",
+                  file=", ".join(str(file) for file in files[:3]))
+        )  # fmt: skip
+    return found
+
+
+def _read_file(
+    file: str | Path, encoding: str | None, found: LoggedCalls, parents: dict[tuple[str, str], tuple[str, str]]
+) -> None:
+    located = locate(file)
+    faults = Faults(located.file)
+    if located.format not in {"json", "jsonl"}:
+        faults.stop(Fault("is no log that can be read", "export it as JSON or JSONL", file=located.file))
+    for place, record in _records(located, check_encoding(encoding, located.file), faults):
+        found.records += 1
+
+        def note(kind: str, detail: str, place: str = place) -> None:
+            found.note(place, kind, detail)
+
+        if not isinstance(record, Mapping):
+            note("a record that is no object", "")
+            continue
+        for call in calls_in(record, note, parents):
+            found.calls.append(call)
+            found.places.append(place)
+    faults.raise_if_any()
+
+
+def _records(located: Located, encoding: str, faults: Faults) -> Iterator[tuple[str, Any]]:
+    with open_binary(located) as stream:
+        if located.format == "jsonl":
+            yield from _lines(located.file, decoded_lines(stream, encoding, faults), faults)
+            return
+        text = "".join(decoded_lines(stream, encoding, faults))
+    try:
+        document = _parsed(text)
+    except StrictJSONError as error:
+        if "Extra data" in str(error):  # lines of JSON under the name of a document
+            yield from _lines(located.file, iter(text.splitlines()), faults)
+            return
+        faults.stop(Fault(str(error), "write the file again as strict JSON", file=located.file))
+    if isinstance(document, Mapping):
+        inner = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), None)
+        document = [document] if inner is None else inner
+    for row, record in enumerate(document if isinstance(document, list) else [document], start=1):
+        yield f"{located.file}, record {row}", record
+
+
+def _lines(file: str, lines: Iterator[str], faults: Faults) -> Iterator[tuple[str, Any]]:
+    row = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        row += 1
+        try:
+            yield f"{file}:{number}", _parsed(line)
+        except StrictJSONError as error:
+            fix = "write one strict JSON object a line, or remove the line"
+            faults.add(Fault(str(error), fix, file=file, line=number, row=row), "line")
+
+
+def _parsed(text: str) -> Any:
+    value = parse_json(text)
+    if text.count("[") + text.count("{") > _MOST_LEVELS:
+        level = [value]
+        for _ in range(_MOST_LEVELS):
+            level = [
+                inner
+                for outer in level
+                for inner in (outer.values() if isinstance(outer, dict) else outer)
+                if isinstance(inner, dict | list)
+            ] if isinstance(value, dict | list) else []  # fmt: skip
+        if level:
+            raise StrictJSONError(f"is nested more than {_MOST_LEVELS} levels deep")
+    return value
+
+
+def _leave_out_outer(found: LoggedCalls, parents: Mapping[tuple[str, str], tuple[str, str]]) -> None:
+    """Two instruments may record one call, one span inside the other: the inner one is the request."""
+    spans = {call.span for call in found.calls if call.span is not None}
+    outer = set()
+    for call in found.calls:
+        at = call.parent
+        for _ in range(_CLIMB):
+            if at is None or (at in spans and at != call.span):
+                break
+            at = parents.get(at)
+        if at is not None and at in spans and at != call.span:
+            outer.add(at)
+    _keep(found, [call.span not in outer for call in found.calls], INSIDE)
+
+
+def _once(found: LoggedCalls, file: str) -> None:
+    seen: dict[tuple[str, str | None], int] = {}
+    keep: list[bool] = []
+    faults = Faults(file)
+    for i, call in enumerate(found.calls):
+        first = seen.setdefault((call.id, call.model), i)
+        keep.append(first == i)
+        if first != i and found.calls[first] != call:
+            what = f"the id also stands on {found.places[first]}, with other content"
+            fix = "give each request its own id, or import the files one by one"
+            place = found.places[i].rsplit(":", 1)
+            line = int(place[1]) if len(place) == 2 and place[1].isdigit() else None
+            faults.add(Fault(what, fix, file=place[0], line=line, id=call.id), "repeated id")
+    faults.raise_if_any()
+    _keep(found, keep, "a record that stands twice with the same content")
+
+
+def _keep(found: LoggedCalls, keep: Sequence[bool], kind: str) -> None:
+    for kept, place in zip(keep, found.places, strict=True):
+        if not kept:
+            found.note(place, kind, "")
+    found.calls = [call for call, kept in zip(found.calls, keep, strict=True) if kept]
+    found.places = [place for place, kept in zip(found.places, keep, strict=True) if kept]
