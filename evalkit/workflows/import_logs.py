@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ def run_logs(
     out: Path | None,
     requests_out: Path | None,
     tiers: Sequence[str],
+    model: str | None,
     prices: Path | None,
     encoding: str | None,
     quiet: bool,
@@ -54,6 +56,8 @@ def run_logs(
 
         card = read_price_card(prices)
     found = read_logs(files, encoding=encoding)
+    if model is not None:
+        found.calls = [call if call.model else replace(call, requested=model) for call in found.calls]
     lines = [_summary(found)]
     notices: list[str] = []
     table = requests = None
@@ -232,4 +236,5 @@ def _request_line(out: Path, table: Mapping[str, list[Any]], found: LoggedCalls,
         what = f"holds no request whose text was logged ({kinds})"
         fix = "let the tool log prompts, or leave --requests-out out"
         raise InputError(Fault(what, fix, file=str(files[0]), field="--requests-out"))
-    return f"{out}: {n:,} {'request' if n == 1 else 'requests'} with personal data still in them: draw with labels sample"
+    noun = "request" if n == 1 else "requests"
+    return f"{out}: {n:,} {noun} with personal data still in them: draw with evalkit labels sample"

@@ -148,7 +148,7 @@ def elapsed_s(start: Instant | None, end: Instant | None, note: Note) -> float |
 
 
 def plain_usage(raw: Any) -> dict[str, Any]:
-    """The counts of a usage and the short words beside them, nothing else: no text of a request, no deep nesting."""
+    """The counts of a usage and the short words beside them, nothing else: no text of a request, nothing deep."""
     return _plain(raw, 0) if isinstance(raw, Mapping) else {}
 
 
@@ -177,10 +177,10 @@ def usage_or_note(raw: Mapping[str, Any], note: Note, *, failed: bool = False) -
         return Usage(problem="a count is too large", fix="check how the log was written")
     usage = normal_usage(raw)
     if usage.problem is not None and not failed:
-        missing = usage.problem == "no usage was returned"
-        note(
-            "no token counts" if missing else "token counts that cannot be read", "" if missing else usage.problem
-        )
+        if usage.problem == "no usage was returned":
+            note("no token counts", "")
+        else:
+            note("token counts that cannot be read", usage.problem)
     return usage
 
 

@@ -33,10 +33,11 @@ def fits_genai(span: Span) -> bool:
 
 
 def genai_call(span: Span, note: Note) -> LoggedCall | None:
-    """A call to a model. Spans of agents, tools and embeddings are left out: agents repeat the usage of their calls.
+    """A call to a model. Spans of agents, tools and embeddings are left out: agents repeat the usage of their
+    calls.
 
-    Until version 1.36 Anthropic's input tokens were passed on without the cached ones, and nothing beside them says
-    so: their count is unknown.
+    Until version 1.36 Anthropic's input tokens were passed on without the cached ones, and nothing beside them
+    says so: their count is unknown.
     """
     found = span.attributes
     operation = found.get("gen_ai.operation.name")
@@ -89,7 +90,7 @@ def _messages(found: Mapping[str, Any], note: Note) -> tuple[Mapping[str, str], 
     system = messages_of([{"role": "system", "content": p} for p in _parts(found)], note) or ()
     told = messages_of(found.get("gen_ai.input.messages"), note)
     if told is None:
-        numbered = []
+        numbered: list[Any] = []
         while (role := found.get(f"gen_ai.prompt.{len(numbered)}.role")) is not None:
             content = found.get(f"gen_ai.prompt.{len(numbered)}.content")
             numbered.append({"role": role, "content": content})

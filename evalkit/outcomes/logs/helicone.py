@@ -31,7 +31,7 @@ def fits_helicone(record: Mapping[str, Any]) -> bool:
 
 
 def helicone_call(record: Mapping[str, Any], note: Note) -> LoggedCall | None:
-    """A request; a status other than 200 to 299 (such as -2, no response) is a failure. Delays are milliseconds."""
+    """A request; a status other than 200 to 299 (such as -2, no response) is a failure. Delays are in ms."""
     own = identifier(record.get("request_id"))
     if own is None:
         note("no id", str(record.get("request_id")))

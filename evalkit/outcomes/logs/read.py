@@ -25,7 +25,7 @@ INSIDE = "a call around another call, which is the one that counts"
 
 @dataclass
 class LoggedCalls:
-    """Calls in file order, where each stands, and what could not be mapped: how often, and the first of each kind."""
+    """Calls in file order, where each stands, and what could not be mapped: how often, the first of each kind."""
 
     calls: list[LoggedCall] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
@@ -43,8 +43,8 @@ class LoggedCalls:
 def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> LoggedCalls:
     """Every call of the files (.jsonl or .json, each may be .gz).
 
-    A JSON document is one record, a list of them, or an object with a list under `data`. A record that stands twice
-    with the same content counts once. Raises `InputError` with all faults of all files: damaged lines, ids that
+    A JSON document is one record, a list of them, or an object with a list under `data`. A record that stands
+    twice with the same content counts once. Raises `InputError` with all faults of all files: damaged lines, ids that
     stand twice with different content, and files without any call.
     """
     found = LoggedCalls()
@@ -60,7 +60,7 @@ def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> Lo
     _leave_out_outer(found, parents)
     _once(found, str(files[0]) if files else "")
     if not found.calls:
-        names = ", ".join(known.name for known in (*RECORD_FORMATS, *SPAN_FORMATS))
+        names = ", ".join([known.name for known in RECORD_FORMATS] + [known.name for known in SPAN_FORMATS])
         why = "; ".join(f"{kind}: {n:,} ({found.examples[kind]})" for kind, n in found.unmapped.items())
         raise InputError(
             Fault(f"holds no call of a known format: {why or 'no records'}", f"give an export of {names}",
