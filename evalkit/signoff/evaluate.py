@@ -16,6 +16,8 @@ from evalkit.statistics.rounding import clean
 __all__ = ["all_gates", "policy_gates", "run_gates"]
 
 _RERUN = "name the policy in the study (policy: ...) and run it again"
+_NO_ROUTING = "no routing run of this sign-off has this class; add a run that judges it"
+_NO_LADDER = "no reasoning-budget run of this sign-off has this class; add a run that judges it"
 _TOLERANCE = 1e-12
 
 
@@ -119,19 +121,18 @@ def _limits(policy: Policy, runs: tuple[RunFacts, ...]) -> list[SignoffGate]:
     found: list[SignoffGate] = []
     routing, ladders = [r for r in runs if r.is_routing], [r for r in runs if not r.is_routing]
     for name, rule in policy.risk.items():
-        for limit, key, those, what in (
-            (rule.max_under_route, "under_route", routing, "routing"),
-            (rule.max_failure, "risk_failure", ladders, "reasoning-budget"),
+        for limit, key, label, those, lacking in (
+            (rule.max_under_route, "under_route", f"Under-routing, {name}", routing, _NO_ROUTING),
+            (rule.max_failure, "risk_failure", f"Failures, {name}", ladders, _NO_LADDER),
         ):
             if limit is None:
                 continue
             having = [run for run in those if name in run.classes]
-            wanted = _Wanted(f"{key}:{name}", f"{name}", limit, "max", "share", rule.gate_on == "bound")
+            wanted = _Wanted(f"{key}:{name}", label, limit, "max", "share", rule.gate_on == "bound")
             for run in having:
                 found += wanted.uncovered(run)
             if not having:
-                text = f"{name}: no {what} run of this sign-off has this class, and the policy limits it"
-                found.append(SignoffGate(wanted.name, None, wanted.gate(text)))
+                found.append(SignoffGate(wanted.name, None, wanted.gate(f"{label}: {lacking}")))
     limits = policy.limits
     for value, wanted_name, label, side, unit, those in (
         (limits.min_pass_rate, "pass_rate", "Pass rate", "min", "share", list(runs)),

@@ -132,6 +132,13 @@ SENTENCES: Final = (
         "the policy limits it to %(n)s and the run judged no limit; name the policy in the study (policy: ...) "
         "and run it again"
     ),
+    N_(
+        "the policy asks for a bound, and the run judged the estimate; name the policy in the study (policy: ...) "
+        "and run it again"
+    ),
+    N_("no routing run of this sign-off has this class; add a run that judges it"),
+    N_("no reasoning-budget run of this sign-off has this class; add a run that judges it"),
+    N_("no run of this sign-off judges it"),
     N_("there are no outcomes"),
     N_("no task times are known"),
     N_("some costs are unknown"),
