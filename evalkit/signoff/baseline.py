@@ -12,6 +12,7 @@ from evalkit.signoff.model import Paired, RunFacts, SignoffGate
 from evalkit.signoff.policy import Baseline, Policy
 from evalkit.statistics.bounds import effective_n, upper_bound
 from evalkit.statistics.paired import paired_difference
+from evalkit.statistics.paired_score import score_lower
 from evalkit.statistics.rounding import clean
 
 __all__ = ["baseline_gates", "difference_bounds", "goes_with", "non_inferiority"]
@@ -22,10 +23,11 @@ NAME = "non_inferiority"
 def difference_bounds(paired: Paired, delta: float) -> tuple[float, float | None, float | None, float]:
     """(mean, lower, upper, n) of a paired difference of pass rates, each bound one-sided at `delta`.
 
-    `lower = min(t_lo, p - CPupper(ceil(q n), n, delta))`, `upper = max(t_hi, CPupper(ceil(p n), n, delta) - q)`,
-    p, q the weighted sums of positive and negative differences, t with G - 1 over groups, n the number of items
-    that carry the weights, divided by the largest group. Clopper-Pearson guards the t interval, which collapses
-    where few items differ. Bounds are None for fewer than two groups. ValueError without weight.
+    `lower = min(t_lo, p - CPupper(ceil(q n), n, delta), score(p n, q n, n, delta))`, `upper` the same with p and q
+    exchanged and the sign turned: p, q the weighted sums of positive and negative differences, t with G - 1 over
+    groups, n the number of items that carry the weights, divided by the largest group. Clopper-Pearson guards the
+    t interval, which collapses where few items differ, and the score bound its variance, which is too small where
+    few are lost. Bounds are None for fewer than two groups. ValueError without weight.
     """
     d, w = paired.differences, paired.weight
     whole = paired_difference(d, w, paired.group, confidence=1 - 2 * delta)
@@ -39,10 +41,11 @@ def difference_bounds(paired: Paired, delta: float) -> tuple[float, float | None
     if whole.lower is None or whole.upper is None:
         return whole.mean, None, None, n
 
-    def most(rate: float) -> float:
-        return upper_bound(min(float(math.ceil(rate * n - 1e-9)), n), n, 1 - delta) or 1.0
+    def least(up: float, down: float) -> float:
+        most = upper_bound(min(float(math.ceil(down * n - 1e-9)), n), n, 1 - delta) or 1.0
+        return min(up - most, score_lower(up * n, down * n, n, delta))
 
-    return whole.mean, min(whole.lower, gained - most(broken)), max(whole.upper, most(gained) - broken), n
+    return whole.mean, min(whole.lower, least(gained, broken)), max(whole.upper, -least(broken, gained)), n
 
 
 def non_inferiority(paired: Paired, *, against: str, margin: float, delta: float | None, searched: bool) -> Gate:

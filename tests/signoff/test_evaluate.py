@@ -18,6 +18,7 @@ from evalkit.signoff.model import Paired, RunFacts
 from evalkit.signoff.policy import ClassRule, Policy, PolicyLimits
 from evalkit.signoff.verdict import signoff_verdict
 from evalkit.statistics.bounds import upper_bound
+from evalkit.statistics.paired_score import score_lower
 from tests.signoff.facts import AT, gate_row, run_facts, write_policy
 
 
@@ -100,6 +101,9 @@ def test_a_class_that_no_run_has_is_open_and_so_is_a_limit_without_a_run_of_its_
     run = run_facts(gate_row(), policy_sha256=policy.sha256)
     assert state(policy, "under_route:critcal", run) == ("not_statable", "open")
     assert state(policy, "risk_failure:critical", run) == ("not_statable", "open")
+    gates = gates_of(policy, run)
+    assert gates["under_route:critcal"].gate.label == "Under-routing, critcal"
+    assert gates["risk_failure:critical"].gate.message.startswith("Failures, critical: no reasoning-budget run of")
 
 
 def test_the_answered_share_comes_from_the_bounds_of_the_pass_rate(tmp_path: Path) -> None:
@@ -237,9 +241,15 @@ def test_non_inferiority_takes_the_worse_of_t_and_the_exact_bound() -> None:
     t = stats.ttest_1samp(d, 0).confidence_interval(0.90)
     exact = 6 / 400 - stats.binomtest(10, 400, alternative="less").proportion_ci(0.95, "exact").high
     assert (mean, n) == (pytest.approx(-0.01), 400)
-    assert lower == pytest.approx(min(t.low, exact), abs=1e-9)
+    assert lower == pytest.approx(min(t.low, exact, score_lower(6, 10, 400, 0.05)), abs=1e-9)
     other = stats.binomtest(6, 400, alternative="less").proportion_ci(0.95, "exact").high - 10 / 400
-    assert upper == pytest.approx(max(t.high, other), abs=1e-9)
+    assert upper == pytest.approx(max(t.high, other, -score_lower(10, 6, 400, 0.05)), abs=1e-9)
+
+
+def test_a_difference_of_few_items_takes_the_variance_of_the_limit() -> None:
+    """At -1 point of 1,000 items, 3 newly pass and 13 newly fail: the score bound is the lowest."""
+    _, lower, _, _ = difference_bounds(paired([1.0] * 3 + [-1.0] * 13 + [0.0] * 984), 0.05)
+    assert lower == score_lower(3, 13, 1000, 0.05)
 
 
 def test_items_that_all_agree_certify_no_margin_below_what_their_number_bounds() -> None:

@@ -31,6 +31,7 @@ from evalkit.statistics import (
     labels_audit,
     multitier,
     paired,
+    paired_score,
     percentiles,
     routing_indices,
     sampling,
@@ -124,6 +125,9 @@ STATISTICS: dict[str, Entry] = {
     ),
     "paired_difference, mean": Entry(lambda x, w, ids: paired.paired_difference(x, w).mean, repetition=True),
     "mcnemar_exact": Entry(lambda x, w, ids: paired.mcnemar_exact(int((x < 3).sum()), int((x > 6).sum()))),
+    "score_lower": Entry(
+        lambda x, w, ids: paired_score.score_lower(int((x > 6).sum()), int((x < 3).sum()), x.size, 0.05)
+    ),
     "task_means": Entry(lambda x, w, ids: paired.task_means(x, w)),
     "minimum_detectable_effect": Entry(
         lambda x, w, ids: paired.minimum_detectable_effect(x.size, float(x.var()), float(x.mean()), 3)
