@@ -12,6 +12,7 @@ from evalkit.signoff.compare_pairs import Floats, Pairs, losses_by_risk
 from evalkit.signoff.run_folder import Run, RunItem
 from evalkit.statistics.cost_effectiveness import net_benefit
 from evalkit.statistics.paired import mcnemar_exact, paired_difference
+from evalkit.statistics.percentiles import percentile
 from evalkit.statistics.rounding import clean
 
 __all__ = ["difference_rows"]
@@ -34,6 +35,7 @@ def difference_rows(
         out.append(_usd("cost_per_request", "Cost per request", pairs, lambda item: item.cost_usd, confidence))
     else:
         out.append(_unknown("cost_per_request", "Cost per request", "usd", len(every), costs))
+    out += _times(pairs, confidence)
     no_need = {candidate.document["tiers"][0]["name"], "unsolvable", None} if router else set()
     for row in candidate.document["risk_classes"]:
         risk = row["name"]
@@ -98,6 +100,33 @@ def _usd(
     out = _row(figure, label, "usd", _mean(then, pairs.weights), _mean(now, pairs.weights), seen.n)
     lower, upper = (seen.lower, seen.upper) if pairs.groups_known else (None, None)
     return out | _ends(seen.mean, lower, upper, False)
+
+
+def _times(pairs: Pairs, confidence: float) -> list[dict[str, Any]]:
+    """The mean task time with its interval, and the 95th percentile without one, of the items that both answered
+    in a known time."""
+    at = np.array(
+        [i for i, pair in enumerate(pairs.both) if None not in (pair[0].task_s, pair[1].task_s)], np.intp
+    )
+    named = (("task_time", "Task time"), ("p95_task", "p95 task time"))
+    values = _values(pairs, at, lambda item: item.task_s)
+    if isinstance(values, str):
+        return [
+            _unknown(figure, label, "s", len(at), "no paired item has a time in both") for figure, label in named
+        ]
+    (then, now), weights = values, pairs.weights[at]
+    groups = None if pairs.groups is None else pairs.groups[at]
+    seen = paired_difference(now - then, weights, groups, confidence)
+    lower, upper = (seen.lower, seen.upper) if pairs.groups_known else (None, None)
+    mean = _row(*named[0], "s", _mean(then, weights), _mean(now, weights), seen.n)
+    before, after = (percentile(each, 0.95, weights) for each in (then, now))
+    assert before is not None
+    assert after is not None
+    p95 = _row(*named[1], "s", clean(before), clean(after), seen.n) | _ends(after - before, None, None, False)
+    return [
+        mean | _ends(seen.mean, lower, upper, False),
+        p95 | {"reason": "no interval is computed for a difference of percentiles"},
+    ]
 
 
 def _values(

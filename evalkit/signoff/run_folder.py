@@ -29,6 +29,7 @@ class RunItem:
     routed     the tier, or the arm that is looked at
     passed     share of its runs that passed, unanswered counted as failed; None without outcomes
     cost_usd   per request; None where it is unknown
+    task_s     seconds of the whole path, the mean of several runs; None where it is unknown or was not answered
     status     as the outcomes have it, of several runs joined; None without
     """
 
@@ -43,6 +44,7 @@ class RunItem:
     escalated: bool | None
     passed: float | None
     cost_usd: float | None
+    task_s: float | None
     status: str | None
     flags: tuple[str, ...]
 
@@ -187,6 +189,7 @@ def _item(row: Any, document: dict[str, Any], arm: str | None) -> RunItem:
         escalated=None if arm is not None else routed != document["tiers"][0]["name"],
         passed=passed,
         cost_usd=_number(fared, "cost_usd"),
+        task_s=_number(fared, "task_s"),
         status=_text(fared, "status"),
         flags=tuple(flags),
     )

@@ -35,6 +35,20 @@ def _losses(result: RoutingResult) -> Floats:
     return at * measures.data.weight
 
 
+def _seconds(result: RoutingResult) -> Floats:
+    """(N,) seconds of each item's path where it was sent, the mean over answered samples; NaN where none was
+    answered or a time is unknown."""
+    data, task = result.measures.data, result.measures.costs.task_s
+    if task is None or data.replied is None:
+        return np.full(data.n, np.nan)
+    at = result.tier.astype(np.int64)[:, None, None]
+    seconds, replied = (np.take_along_axis(values, at, axis=1)[:, 0] for values in (task, data.replied))
+    count = replied.sum(axis=1)
+    total = np.where(replied, seconds, 0.0).sum(axis=1)
+    mean: Floats = np.divide(total, count, out=np.full(data.n, np.nan), where=count > 0)
+    return mean
+
+
 def _flags(result: RoutingResult, i: int) -> list[str]:
     data, j = result.measures.data, int(result.tier[i])
     flags = []
@@ -65,16 +79,17 @@ def worst_items(
     failed = np.zeros(data.n) if data.passed is None else 1.0 - data.passed[at]
     wrong = np.flatnonzero(under | (loss > 0) | (failed > 0))
     order = wrong[np.lexsort((wrong, -failed[wrong], -loss[wrong], ~under[wrong]))]
-    rows = [_row(result, labels, outcomes, scores, loss, int(i), TEXT_LIMIT) for i in order[:MOST_SHOWN]]
+    each = loss, _seconds(result)
+    rows = [_row(result, labels, outcomes, scores, each, int(i), TEXT_LIMIT) for i in order[:MOST_SHOWN]]
     return rows, len(order)
 
 
 def item_rows(
     result: RoutingResult, labels: LabelSet, outcomes: Outcomes | None, scores: Scores | None
 ) -> list[dict[str, Any]]:
-    """Every item in label order, without texts: its decision, outcome, cost and flags."""
-    loss = _losses(result)
-    return [_row(result, labels, outcomes, scores, loss, i, None) for i in range(len(labels))]
+    """Every item in label order, without texts: its decision, outcome, cost, time and flags."""
+    each = _losses(result), _seconds(result)
+    return [_row(result, labels, outcomes, scores, each, i, None) for i in range(len(labels))]
 
 
 def items_gz(rows: list[dict[str, Any]]) -> bytes:
@@ -91,11 +106,12 @@ def _row(
     labels: LabelSet,
     outcomes: Outcomes | None,
     scores: Scores | None,
-    loss: Floats,
+    each: tuple[Floats, Floats],
     i: int,
     text_limit: int | None,
 ) -> dict[str, Any]:
     data, j = result.measures.data, int(result.tier[i])
+    loss, seconds = each
     usd = result.measures.costs.usd
     cost = None if usd is None or np.isnan(usd[i, j]) else clean(float(usd[i, j]))
     row: dict[str, Any] = {
@@ -109,6 +125,7 @@ def _row(
         "weight": clean(float(labels.weight[i])),
         "loss_usd": clean(float(loss[i])),
         "cost_usd": cost,
+        "task_s": None if np.isnan(seconds[i]) else clean(float(seconds[i])),
         "flags": _flags(result, i),
         "status": None,
         "passed": None if data.passed is None else clean(float(data.passed[i, j])),

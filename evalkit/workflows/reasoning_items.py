@@ -60,6 +60,7 @@ def _row(
             "answered": clean(float(tasks.answered[t, a])),
             "runs": int(data.sampled[t, a].sum()),
             "cost_usd": None if np.isnan(cost) else clean(float(cost)),
+            "task_s": _seconds(result, t, a),
             "status": _statuses(outcomes, assembled.at.get(name), t),
         }
     row: dict[str, Any] = {
@@ -84,6 +85,14 @@ def _row(
         if value is not None and len(value) > text_limit:
             row[f"{name}_characters"] = len(value)
     return row
+
+
+def _seconds(result: LadderResult, t: int, a: int) -> float | None:
+    """Mean seconds of the runs that were answered; None where none was, or a time is unknown."""
+    data = result.data
+    replied = data.sampled[t, a] & data.answered[t, a]
+    seconds = data.task_s[t, a][replied]
+    return None if not seconds.size or np.isnan(seconds).any() else clean(float(seconds.mean()))
 
 
 def _flags(result: LadderResult, t: int) -> list[str]:

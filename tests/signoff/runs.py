@@ -25,6 +25,7 @@ def item(name: str, **changes: Any) -> dict[str, Any]:
         "weight": 1.0,
         "loss_usd": 0.0,
         "cost_usd": 0.001,
+        "task_s": 1.0,
         "flags": [],
         "status": "ok",
         "passed": 1.0,

@@ -28,10 +28,24 @@ def figure(document: dict[str, Any], name: str) -> dict[str, Any]:
     return next(row for row in document["differences"] if row["figure"] == name)
 
 
+def test_times_are_compared_where_both_answered(tmp_path: Path) -> None:
+    base = [item(f"i{k}", task_s=1.0 + k) for k in range(20)] + [item("none", task_s=None)]
+    candidate = [item(f"i{k}", task_s=3.0 + k) for k in range(20)] + [item("none", task_s=9.0)]
+    document = both(tmp_path, base, candidate)
+    mean, p95 = figure(document, "task_time"), figure(document, "p95_task")
+    assert (mean["base"], mean["candidate"], mean["difference"], mean["n"]) == (10.5, 12.5, 2.0, 20)
+    assert (mean["lower"], mean["upper"], mean["better"]) == (2.0, 2.0, "base")  # every item takes 2 s longer
+    assert (p95["base"], p95["candidate"], p95["difference"]) == (19.0, 21.0, 2.0)  # the 19th of 20
+    assert (p95["lower"], p95["better"]) == (None, None)
+    assert p95["reason"] == "no interval is computed for a difference of percentiles"
+    unknown = both(tmp_path / "x", [item("a", task_s=None)], [item("a")])
+    assert figure(unknown, "task_time")["reason"] == "no paired item has a time in both"
+
+
 def test_a_run_against_itself_differs_in_nothing(tmp_path: Path) -> None:
     rows = [item("a"), failing("b"), under_routed("c")]
     document = both(tmp_path, rows, rows)
-    assert [row["difference"] for row in document["differences"]] == [0, 0, 0, None, 0, 0]
+    assert [row["difference"] for row in document["differences"]] == [0, 0, 0, 0, 0, None, 0, 0]
     assert (document["newly_failing"]["count"], document["newly_working"]["count"]) == (0, 0)
     assert all(row["same"] for row in document["inputs"])
     assert all(row["better"] is None for row in document["differences"])
@@ -196,7 +210,7 @@ def test_the_document_is_strict_json_whatever_the_text(tmp_path: Path) -> None:
 
 def run_items(values: list[tuple[bool | None, float | None]]) -> list[RunItem]:
     return [
-        RunItem(str(i), "low", None, None, 1.0, None, "t", under, None, passed, None, None, ())
+        RunItem(str(i), "low", None, None, 1.0, None, "t", under, None, passed, None, None, None, ())
         for i, (under, passed) in enumerate(values)
     ]
 

@@ -64,7 +64,7 @@ def test_the_least_costly_arm_that_meets_every_limit_is_approved(
     ]
     assert len(rows) == 400
     assert rows[1]["arms"]["plain"] == {
-        "passed": 0.0, "answered": 1.0, "runs": 1, "cost_usd": 0.001, "status": "wrong",
+        "passed": 0.0, "answered": 1.0, "runs": 1, "cost_usd": 0.001, "task_s": 0.5, "status": "wrong",
     }  # fmt: skip
     suite = ElementTree.parse(tmp_path / "j.xml").getroot()
     assert suite.attrib["name"] == "evalkit reasoning-budget"
