@@ -107,7 +107,8 @@ def outcome_columns(
             continue
         rows.append(_row(call, tier, card, found, place))
     seen = {row["tier"] for row in rows}
-    faults = [
+    faults = _twice(rows)
+    faults += [
         Fault(f"no call is of {quoted(model)}{did_you_mean(model, list(other))}",
               f"the logs hold {listed([quoted(n, 60) for n in other], 20) or 'no other model'}", field="--tier")
         for tier, model in tiers.items() if tier not in seen
@@ -124,6 +125,14 @@ def outcome_columns(
         for name in rows[0]
         if name in _ALWAYS or any(row[name] is not None for row in rows)
     }
+
+
+def _twice(rows: Sequence[Mapping[str, Any]]) -> list[Fault]:
+    counts = Counter((row["id"], row["tier"]) for row in rows)
+    twice = [key for key, n in counts.items() if n > 1]
+    fix = "import the files one by one, or number the rows of an item in a column sample"
+    more = [Fault(f"{len(twice) - 100:,} more ids stand twice", fix)] if len(twice) > 100 else []
+    return [Fault(f"two calls of the tier {quoted(tier)}", fix, id=own) for own, tier in twice[:100]] + more
 
 
 def _row(call: LoggedCall, tier: str, card: PriceCard | None, found: LoggedCalls, place: str) -> dict[str, Any]:

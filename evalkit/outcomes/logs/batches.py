@@ -15,6 +15,7 @@ from evalkit.outcomes.logs.call import (
     plain_usage,
     text,
     usage_or_note,
+    word,
 )
 
 __all__ = ["anthropic_call", "fits_anthropic", "fits_openai", "openai_call"]
@@ -39,11 +40,11 @@ def openai_call(record: Mapping[str, Any], note: Note) -> LoggedCall | None:
     source = "openai batch"
     body, code = nested(record.get("response"), "body"), nested(record.get("response"), "status_code")
     problem = nested(body, "error") or record.get("error")
-    if code != 200 or problem is not None or nested(body, "status") in {"failed", "cancelled"}:
+    if code != 200 or problem is not None or word(nested(body, "status")) in {"failed", "cancelled"}:
         said = error_text(code, nested(problem, "code"), nested(problem, "message"))
         return LoggedCall(id=own, source=source, failed=True, error=said, batch=True,
                           served=text(nested(body, "model")))  # fmt: skip
-    if nested(body, "object") not in {"chat.completion", "response"}:
+    if word(nested(body, "object")) not in {"chat.completion", "response"}:
         note("a reply that is neither a chat completion nor a response", str(nested(body, "object")))
         return None
     counts = plain_usage({**body["usage"], **_tier(body)} if isinstance(body.get("usage"), Mapping) else None)
@@ -86,7 +87,7 @@ def anthropic_call(record: Mapping[str, Any], note: Note) -> LoggedCall | None:
         return None
     source, result = "anthropic batch", record["result"]
     kind = result.get("type")
-    if kind in {"errored", "expired", "canceled"}:
+    if word(kind) in {"errored", "expired", "canceled"}:
         inner = nested(result, "error", "error")
         said = error_text(kind, nested(inner, "type"), nested(inner, "message"))
         return LoggedCall(id=own, source=source, failed=True, error=said, batch=True)

@@ -26,6 +26,7 @@ __all__ = [
     "plain_usage",
     "text",
     "usage_or_note",
+    "word",
 ]
 
 Note = Callable[[str, str], None]
@@ -94,6 +95,11 @@ class LoggedCall:
 def text(value: Any) -> str | None:
     """`value` where it is text that is not blank."""
     return value if isinstance(value, str) and value.strip() else None
+
+
+def word(value: Any) -> str | None:
+    """`value` where it is text, as one of the words of a format; None where it is anything else."""
+    return value if isinstance(value, str) else None
 
 
 def identifier(value: Any) -> str | None:
@@ -237,7 +243,7 @@ def _content(message: Mapping[str, Any], note: Note) -> str:
         said = nested(part, "text") or nested(part, "content")
         if isinstance(part, str):
             parts.append(part)
-        elif isinstance(said, str) and nested(part, "type") in {"text", "input_text", "output_text", None}:
+        elif isinstance(said, str) and word(nested(part, "type")) in {"text", "input_text", "output_text", None}:
             parts.append(said)
         else:
             note("a part of a message that is no text", "")

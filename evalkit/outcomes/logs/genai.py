@@ -17,6 +17,7 @@ from evalkit.outcomes.logs.call import (
     plain_usage,
     text,
     usage_or_note,
+    word,
 )
 from evalkit.outcomes.logs.spans import Span
 
@@ -41,9 +42,9 @@ def genai_call(span: Span, note: Note) -> LoggedCall | None:
     """
     found = span.attributes
     operation = found.get("gen_ai.operation.name")
-    if operation is None and found.get("llm.request.type") in {"chat", "completion"}:
+    if operation is None and word(found.get("llm.request.type")) in {"chat", "completion"}:
         operation = "chat"
-    if operation not in _CALLS:
+    if word(operation) not in _CALLS:
         said = f"operation {operation}" if isinstance(operation, str) else "a name of no operation"
         note("a span that is no call to a chat model", said)
         return None
@@ -83,7 +84,7 @@ _COST = "gen_ai.usage.cost"
 
 def _may_leave_out_cached(found: Mapping[str, Any], counts: Mapping[str, Any]) -> bool:
     old = "gen_ai.system" in found and "gen_ai.provider.name" not in found
-    return old and found["gen_ai.system"] in _OTHER and not any("cache" in name for name in counts)
+    return old and word(found["gen_ai.system"]) in _OTHER and not any("cache" in name for name in counts)
 
 
 def _messages(found: Mapping[str, Any], note: Note) -> tuple[Mapping[str, str], ...] | None:

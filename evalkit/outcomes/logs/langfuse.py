@@ -29,7 +29,7 @@ def fits_langfuse(record: Mapping[str, Any]) -> bool:
 
 
 def langfuse_call(record: Mapping[str, Any], note: Note) -> LoggedCall | None:
-    """A generation. Its `usageDetails` are disjoint buckets, which are added; a total decides where it is given."""
+    """A generation. Its `usageDetails` are disjoint buckets, which are added; a total decides, if any."""
     if record.get("type") != "GENERATION":
         note("an observation that is no generation", f"type {record.get('type')}")
         return None

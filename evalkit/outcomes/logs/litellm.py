@@ -18,6 +18,7 @@ from evalkit.outcomes.logs.call import (
     plain_usage,
     text,
     usage_or_note,
+    word,
 )
 
 __all__ = ["fits_spend", "fits_standard", "spend_call", "standard_call"]
@@ -49,7 +50,7 @@ def standard_call(record: Mapping[str, Any], note: Note) -> LoggedCall | None:
 
 def _call(record: Mapping[str, Any], note: Note, source: str, own: Any, spend: Any) -> LoggedCall | None:
     kind = record.get("call_type")
-    if kind not in _CHAT:
+    if word(kind) not in _CHAT:
         note("a call that is no chat or completion", str(kind))
         return None
     name = identifier(own)
@@ -57,9 +58,10 @@ def _call(record: Mapping[str, Any], note: Note, source: str, own: Any, spend: A
         note("no id", str(own))
         return None
     metadata = record.get("metadata")
-    failed = record.get("status") == "failure"
-    if record.get("status") not in {"success", "failure", None}:
-        note("a status that is not known", str(record.get("status")))
+    status = record.get("status")
+    failed = status == "failure"
+    if status is not None and word(status) not in {"success", "failure"}:
+        note("a status that is not known", str(status))
         return None
     counts = plain_usage(nested(metadata, "usage_object")) or {
         key: record[key] for key in _TOKENS if isinstance(record.get(key), int | float)

@@ -38,7 +38,7 @@ def openinference_call(span: Span, note: Note) -> LoggedCall | None:
     counts = plain_usage({k: v for k, v in found.items() if k.startswith("llm.token_count.")})
     first = next((at for name, at in span.events if name == _FIRST), None)
     messages = _messages(found, note)
-    plain = found.get("input.mime_type") in {None, "text/plain"}
+    plain = found.get("input.mime_type", "text/plain") == "text/plain"
     return LoggedCall(
         id=span.id,
         source="openinference",

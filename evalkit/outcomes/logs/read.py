@@ -44,8 +44,8 @@ def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> Lo
     """Every call of the files (.jsonl or .json, each may be .gz).
 
     A JSON document is one record, a list of them, or an object with a list under `data`. A record that stands
-    twice with the same content counts once. Raises `InputError` with all faults of all files: damaged lines, ids that
-    stand twice with different content, and files without any call.
+    twice with the same content counts once. Raises `InputError` with all faults of all files: damaged lines, ids
+    that stand twice with different content, and files without any call.
     """
     found = LoggedCalls()
     parents: dict[tuple[str, str], tuple[str, str]] = {}

@@ -73,7 +73,7 @@ def _otlp_span(raw: Mapping[str, Any], note: Note) -> Span | None:
         attributes=attributes,
         start=_nanoseconds(raw.get("startTimeUnixNano")),
         end=_nanoseconds(raw.get("endTimeUnixNano")),
-        failed=code in {2, "2", "STATUS_CODE_ERROR"},
+        failed=str(code) in {"2", "STATUS_CODE_ERROR"},
         message=text(nested(raw.get("status"), "message")),
         events=events,
     )
