@@ -125,6 +125,9 @@ def test_otlp_counts_calls_only(shared: Path) -> None:
     assert (call.requested, call.served) == ("gpt-5.4", "gpt-5.4-2026-03-05")
     assert (call.ttft_s, call.request_s, call.group) == (0.412, 1.85, "5b8efff798038103d269b633813fc60c")
     assert call.finish_reason == "tool_calls"
+    assert call.raw_usage is not None
+    assert call.raw_usage["service_tier"] == "default"
+    assert call.usage.processing is None
     assert found.unmapped == Counter({"a span that is no call to a chat model": 2})
 
 
@@ -190,6 +193,20 @@ def test_the_old_convention_holds_for_providers_that_count_the_cached_tokens(tmp
     }
     (call,) = read_logs([written(tmp_path, span(attributes))]).calls
     assert tokens(call) == (7, None, None, 3, None)
+
+
+def test_a_service_tier_is_kept_with_the_counts_that_it_prices(tmp_path: Path) -> None:
+    attributes = {
+        "gen_ai.provider.name": "openai",
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "gpt-5.4",
+        "gen_ai.usage.input_tokens": 7,
+        "gen_ai.usage.output_tokens": 3,
+        "openai.response.service_tier": "priority",
+    }
+    (call,) = read_logs([written(tmp_path, span(attributes))]).calls
+    assert tokens(call) == (7, None, None, 3, None)
+    assert call.usage.processing == "service_tier priority"
 
 
 def test_a_call_recorded_by_two_instruments_counts_once(tmp_path: Path) -> None:

@@ -119,6 +119,24 @@ def test_computed_and_logged_cost_stand_apart(tmp_path: Path) -> None:
     assert "cost_usd" not in unknown
 
 
+def test_what_tokens_do_not_cost_is_not_left_out_of_a_computed_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = tmp_path / "prices.yaml"
+    card.write_text(
+        "currency: USD\nunit: per 1M tokens\nas_of: '2026-09-01'\nsource: own\nkind: assumed\n"
+        "models:\n  small-1: {input: 100, output: 200}\n",
+        encoding="utf-8",
+    )
+    payload = {**spend("a"), "id": "a", "response_cost": 0.5, "cost_breakdown": {"tool_usage_cost": 0.4}}
+    del payload["spend"], payload["request_id"]
+    out = tmp_path / "o.jsonl"
+    run([log(tmp_path, payload)], out, prices=card)
+    assert "cost_usd" not in rows(out)[0]
+    assert rows(out)[0]["logged_cost_usd"] == 0.5
+    assert "has tool_usage_cost 0.4, which is billed beside the counted tokens" in capsys.readouterr().err
+
+
 def test_a_spend_of_zero_is_unknown_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "o.jsonl"
     run([log(tmp_path, spend("a", spend=0.0))], out)

@@ -49,6 +49,8 @@ def genai_call(span: Span, note: Note) -> LoggedCall | None:
         note("a span that is no call to a chat model", said)
         return None
     counts = plain_usage({k: v for k, v in found.items() if k.startswith("gen_ai.usage.") and k != _COST})
+    if (tier := text(found.get("openai.response.service_tier"))) is not None:
+        counts["service_tier"] = tier  # it may have a price of its own
     failed = span.failed or text(found.get("error.type")) is not None
     usage = usage_or_note(counts, note, failed=failed)
     if _may_leave_out_cached(found, counts) and usage.input_tokens is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from evalkit.outcomes.logs.call import (
@@ -66,7 +67,12 @@ def _call(record: Mapping[str, Any], note: Note, source: str, own: Any, spend: A
     counts = plain_usage(nested(metadata, "usage_object")) or {
         key: record[key] for key in _TOKENS if isinstance(record.get(key), int | float)
     }
+    breakdown = record.get("cost_breakdown")
+    if counts and (tier := text(nested(breakdown, "service_tier"))) is not None:
+        counts["service_tier"] = tier  # it may have a price of its own
     usage = usage_or_note(counts, note, failed=failed)
+    if fee := number(nested(breakdown, "tool_usage_cost")):
+        usage = replace(usage, fees=", ".join(filter(None, (usage.fees, f"tool_usage_cost {fee:g}"))))
     cached = str(record.get("cache_hit")).lower() == "true"
     cost = number(spend, 1e6)
     if cost == 0 and not cached:
