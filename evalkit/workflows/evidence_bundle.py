@@ -1,6 +1,7 @@
 """evidence.zip: everything that a run read, so that its figures can be computed again elsewhere.
 
-In it: the study file, every file that it names, the record of looks as this run saw it, and `files.json`:
+In it: the study file, every file that it names, the judge's prompt, people's grades and the schema that its rubric
+names, the record of looks as this run saw it, and `files.json`:
 
     schema   "evalkit.evidence/1"
     study    name of the study file in the zip
@@ -35,6 +36,7 @@ from evalkit.signoff.strict import BrokenFileError, strict_json
 from evalkit.study.models import RoutingStudy, Source
 from evalkit.study.prices_base import GENAI_PRICES
 from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.workflows.evidence_rubric import RUBRIC_ROLES, rubric_files
 from evalkit.workflows.evidence_secrets import without_secrets
 from evalkit.workflows.replay_facts import replay_summary
 
@@ -54,7 +56,7 @@ EVIDENCE = "evidence.zip"
 FILES = "files.json"
 SCHEMA = "evalkit.evidence/1"
 TABLES = ("labels", "outcomes", "scores", "decisions")
-_PROSE = ("rubric", "system_prompt", "prompt")
+_PROSE = ("rubric", "system_prompt", "prompt", *RUBRIC_ROLES)
 
 MOST_BYTES = 8 * 2**30
 """Content of a bundle beyond this is not unpacked."""
@@ -148,7 +150,8 @@ def _bundle(
 
     summary = replay_summary(study)
     replayed = [] if summary is None else [("replay", summary.name, summary)]
-    for role, written, path in [*named_files(study), *replayed]:
+    graded = [] if study.rubric is None else rubric_files(study.rubric)
+    for role, written, path in [*named_files(study), *replayed, *graded]:
         if path is None:
             absent.append({"role": role, "written": redact(written), "why": "it is no file beside the study"})
         else:
@@ -377,6 +380,7 @@ _ROLES = {
     "prompt",
     "looks",
     "study",
+    *RUBRIC_ROLES,
 }
 
 
