@@ -268,7 +268,7 @@ def differences(
         for key in dict.fromkeys([*written, *computed]):
             if key not in written or key not in computed:
                 if (*path, key) not in apart:
-                    here, there = ("missing", "there") if key not in written else ("there", "nothing")
+                    here, there = ("missing", "it") if key not in written else ("there", "nothing")
                     yield Difference(_name((*path, key)), here, there)
             else:
                 yield from differences(written[key], computed[key], (*path, key), apart=apart)

@@ -137,7 +137,8 @@ def _gate_line(gate: Mapping[str, Any], runs: Mapping[str, str], _: Language) ->
     bound_text = figure(bound, unit, _, limit=limit, reason=gate.get("bound_reason"), default=idle or "no bound")
     bound_text = bound_text if bound is None else sign + bound_text
     why = _why(gate, state, label.text, _)
-    kind = gate.get("kind") if gate.get("kind") in KINDS else ""
+    unmeasured = seen is None and bound is None and state != "pass"
+    kind = gate.get("kind") if gate.get("kind") in KINDS and not unmeasured else ""
     known = (
         (limit, _("limit %(x)s", x=limit_text)),
         (seen, _("estimate %(x)s", x=estimate)),

@@ -47,7 +47,8 @@ def render_signoff_terminal(document: Result, console: Console, lang: str = "en"
     # What is open or failed is said once, among the reasons below.
     for line in lines:
         for part in line.why if line.state == "pass" else []:
-            console.print(words(f"  {line.label.text}: {part.text}"))
+            head = f"{line.run}, {line.label.text}" if line.run else line.label.text
+            console.print(words(f"  {head}: {part.text}"))
     changes = parts.changes(document, _)
     if changes:
         console.print()
