@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalkit.grading.final_answer import THINK_TAGS, final_text
+from evalkit.providers.responses import INTERRUPTED
 
 __all__ = ["ReplyStatus", "reply_status"]
 
@@ -52,7 +53,7 @@ def reply_status(
     ended = (finish_reason or "").casefold()
     if ended in _FILTER:
         return ReplyStatus("provider_refusal", None)
-    if ended == "error":
+    if ended in INTERRUPTED:
         return ReplyStatus("error", None, "the provider ended the reply with an error")
     text = content or ""
     answer = final_text(text, tags=tags, reasoning=reasoning)

@@ -91,6 +91,20 @@ class FailureKind(StrEnum):
         }
 
 
+def well_formed(text: str) -> str:
+    """`text` as UTF-8 can hold it: the halves of a surrogate pair (a stream may cut one) put together, and a half
+    that stands alone as U+FFFD.
+
+    >>> well_formed("\\ud83d" + "\\ude00") == "\\U0001f600"
+    True
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a model answered.
@@ -99,7 +113,8 @@ class Reply:
     it, None where it gave none: never invented. `sent` is the body that went out, without the messages and without
     secrets. `ttft_s` is the time to the first piece that was not empty, known of streams only; `request_s` that of
     the whole call. `notices` say what to know of the reply. `recorded_in` names the run that measured all this,
-    where a recording answered and says so.
+    where a recording answered and says so. Texts are made well-formed (`well_formed`): they are sent on, graded
+    and written.
     """
 
     text: str | None
@@ -114,6 +129,12 @@ class Reply:
     response_id: str | None = None
     notices: tuple[str, ...] = ()
     recorded_in: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("text", "finish_reason", "reasoning", "served_model", "response_id"):
+            value = getattr(self, name)
+            if value is not None and not value.isascii():
+                object.__setattr__(self, name, well_formed(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +155,12 @@ class Failure:
     text: str | None = None
     served_model: str | None = None
     request_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("message", "text", "served_model"):
+            value = getattr(self, name)
+            if value is not None and not value.isascii():
+                object.__setattr__(self, name, well_formed(value))
 
     @property
     def retryable(self) -> bool:

@@ -14,7 +14,7 @@ import httpx
 from evalkit.errors import visible
 from evalkit.providers.call import Billed, Failure, FailureKind, Reply, Request
 from evalkit.providers.failures import MESSAGE_LIMIT, error_in, status_failure
-from evalkit.providers.responses import NO_USAGE, Response, finish_name, read_response
+from evalkit.providers.responses import INTERRUPTED, NO_USAGE, Response, finish_name, read_response
 from evalkit.providers.wire import Exchange
 
 __all__ = ["Heard", "failure_of", "hear", "listen", "plain", "reply_of", "served_by"]
@@ -117,6 +117,8 @@ def reply_of(request: Request, exchange: Exchange, heard: Heard) -> Reply | Fail
         if error_in(body) is not None:
             return status_failure(None, body, exchange.headers, began=True)
         wire = read_response(body) if isinstance(body, Mapping) else None
+    if wire is not None and (wire.finish_reason or "").casefold() in INTERRUPTED:
+        return _interrupted(wire, exchange)
     usage, notices = _usage(wire, exchange, heard)
     sent_messages = exchange.messages
     if sent_messages is not None and sent_messages != [plain(message) for message in request.messages]:
@@ -153,6 +155,17 @@ def _usage(wire: Response | None, exchange: Exchange, heard: Heard) -> tuple[Map
         return said, ["the usage is LiteLLM's reading of a response in the provider's own shape"]
     why = "was not seen" if not exchange.requests else "has no shape that is known here"
     return None, [f"the provider's response {why}: its usage and cost are unknown"]
+
+
+def _interrupted(wire: Response, exchange: Exchange) -> Failure:
+    """LiteLLM calls an end that it does not know "stop", and half an answer would be graded as a whole one."""
+    return Failure(
+        FailureKind.SERVER,
+        f"the provider ended the reply: finish_reason {visible(wire.finish_reason or '', 60)}",
+        exchange.status,
+        billed=Billed.YES if wire.usage is not None else Billed.UNKNOWN,
+        usage=wire.usage,
+    )
 
 
 def _cut(exchange: Exchange, why: str = "it ended before its last chunk") -> Failure:

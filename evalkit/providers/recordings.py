@@ -131,6 +131,11 @@ def lock(file: BinaryIO) -> None:
 
 def append(file: BinaryIO, row: Row) -> None:
     """Append one line and wait until the disk has it."""
-    file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    try:
+        line = text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, as in the arguments of a tool call
+        line = json.dumps(row, ensure_ascii=True, allow_nan=False).encode()
+    file.write(line + b"\n")
     file.flush()
     os.fsync(file.fileno())

@@ -14,7 +14,7 @@ from evalkit.providers.failures import error_in, status_failure
 from evalkit.providers.shapes import first, mapping, mappings, text
 from evalkit.providers.shapes import usage as usage_in
 
-__all__ = ["NO_USAGE", "Response", "finish_name", "openai_reply", "read_response"]
+__all__ = ["INTERRUPTED", "NO_USAGE", "Response", "finish_name", "openai_reply", "read_response"]
 
 NO_USAGE = (
     "no usage was returned, so its cost is unknown. "
@@ -40,6 +40,13 @@ _FINISH = {
     "SPII": "content_filter",
     "IMAGE_SAFETY": "content_filter",
 }
+
+
+INTERRUPTED = frozenset(
+    {"error", "abort", "aborted", "cancelled", "canceled", "failed", "timeout", "network_error"}
+    | {"insufficient_system_resource"}
+)
+"""Ends (without case) that the provider or its server made of a reply, which is then no answer of the model's."""
 
 
 def finish_name(reason: str | None) -> str | None:

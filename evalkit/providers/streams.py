@@ -38,7 +38,7 @@ def sse_events(data: bytes) -> Iterator[Json]:
             continue
         try:
             event = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(event, dict):
             yield event

@@ -63,7 +63,7 @@ class Exchange:
         if self._body is None:
             try:
                 body = json.loads(self.request_body)
-            except ValueError:
+            except (ValueError, RecursionError):
                 body = None
             self._body = body if isinstance(body, dict) else {}
         return self._body
@@ -84,7 +84,7 @@ class Exchange:
         data = self.content()
         try:
             return json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):  # nested too deep
             return data.decode("utf-8", "replace")
 
     def assembled(self) -> Assembled:

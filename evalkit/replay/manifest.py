@@ -96,7 +96,8 @@ def check_manifest(
 
 def _fault(change: Change, file: str | Path) -> Fault:
     what = f"was {_shown(change.old)} when this run was made and is {_shown(change.new)} now"
-    word = change.field.removesuffix("_sha256").replace("_", " ")
+    word = change.field.removesuffix("_sha256")
+    word = word if "." in word else word.replace("_", " ")
     fix = f"restore the {visible(word, 60)}, or start a new run folder with --out"
     if any(part in change.field for part in _REGRADED):
         fix += "; replies to unchanged queries stay valid, and grading them anew calls no model (--regrade)"
