@@ -1,4 +1,4 @@
-"""The files that a rubric names, for the evidence bundle. Nothing is graded with them, and no check is imported."""
+"""The files that a rubric names, for the bundle. Nothing is graded with them, and no check is imported."""
 
 from __future__ import annotations
 
