@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from evalkit.errors import Fault
 from evalkit.outcomes.align import Unknown, damaged_ids, item_positions, missing_list, tier_positions
-from evalkit.outcomes.columns import MOST_USD, NUMBERS, OUTCOME_SCHEMA
+from evalkit.outcomes.columns import MOST, NUMBERS, OUTCOME_SCHEMA
 from evalkit.outcomes.errors_seen import errors_seen, read_errors
 from evalkit.outcomes.layout import rank, slots
 from evalkit.outcomes.rules import CONTRADICTION, SILENT, decide, unanswered
@@ -118,7 +118,7 @@ class _Reader:
         status, wrong = decide(given, passed, score, pass_at, errored)
         self._rule_faults(given, wrong)
         numbers = {
-            name: fields.numbers(name, minimum=0, maximum=MOST_USD if name == "cost_usd" else None, says=why)
+            name: fields.numbers(name, minimum=0, maximum=MOST[name], says=why)
             for name, why in NUMBERS.items()
             if fields.has(name)
         }

@@ -152,12 +152,11 @@ def _read_risk(top: Section) -> dict[str, ReasoningRisk]:
             section.fault("gate_on", "stands without a limit", "write max_failure, or delete gate_on")
         classes[unicodedata.normalize("NFC", name)] = ReasoningRisk(limit, cast(GateOn, gate_on or "bound"))
         sections.append(section)
-    limited = [risk for risk in classes.values() if risk.max_failure is not None]
-    if limited and all(risk.gate_on == "estimate" for risk in limited):
-        what = "is estimate for every class with a limit: the strictest must be certified"
-        strictest = min(limited, key=lambda r: cast(float, r.max_failure))
-        at = list(classes.values()).index(strictest)
-        sections[at].fault("gate_on", what, "write bound")
+    limits = [risk.max_failure for risk in classes.values() if risk.max_failure is not None]
+    strictest = [at for at, risk in enumerate(classes.values()) if limits and risk.max_failure == min(limits)]
+    if strictest and all(list(classes.values())[at].gate_on == "estimate" for at in strictest):
+        what = "is estimate for the class with the strictest limit, which must be certified"
+        sections[strictest[0]].fault("gate_on", what, "write bound")
     return classes
 
 

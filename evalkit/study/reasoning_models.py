@@ -102,8 +102,8 @@ class ReasoningStudy:
     """A reasoning-budget study; the declared order of its arms is the budget order.
 
     value_per_point_usd: what one quality point (.01 of pass rate) is worth per request. smallest_worthwhile_gain:
-    in points. samples: runs of each task that the study means to have; outcomes with fewer are noted. client: what
-    sent the requests, as far as known. `fingerprint` hashes what the study says, not how it is written.
+    in points. samples: runs of each task that the study means to have; a missing one counts as unanswered. client:
+    what sent the requests, as far as known. `fingerprint` hashes what the study says, not how it is written.
     """
 
     name: str

@@ -129,17 +129,18 @@ def _groups(arms: Sequence[Arm], client: Client) -> list[Same]:
 
 def _key(arm: Arm, client: Client) -> str:
     declines = [list(arm.declines_as), None if arm.fallback is None else arm.fallback.arm]
+    steps = [list(arm.steps), list(arm.instructions)]  # equal names with other instructions are other requests
     if arm.sent is not None:
         # A body that names no model went to the model of its arm.
         model = None if "model" in arm.sent else arm.model
-        return _text(["sent", model, arm.sent, list(arm.steps), declines])
+        return _text(["sent", model, arm.sent, steps, declines])
     params = {k: v for k, v in arm.params.items() if k not in {"thinking", "reasoning_effort"}}
     wire: object = {"effort": arm.effort, "budget_tokens": arm.budget_tokens}
     if client == "litellm":
         wire = expected_wire(arm)[0]
     # An arm without a model says too little to be called the same as another.
     name = arm.name if arm.model is None else None
-    return _text(["asked", name, arm.model, params, arm.max_tokens, wire, list(arm.steps), declines])
+    return _text(["asked", name, arm.model, params, arm.max_tokens, wire, steps, declines])
 
 
 def _asked(arm: Arm) -> str:
@@ -147,7 +148,7 @@ def _asked(arm: Arm) -> str:
         return f"reasoning_effort {arm.effort}"
     if arm.budget_tokens is not None:
         return f"budget_tokens {arm.budget_tokens}"
-    return "no budget"
+    return f"the steps {', '.join(arm.steps)}" if arm.steps else "no budget"
 
 
 def _names(same: Same) -> str:

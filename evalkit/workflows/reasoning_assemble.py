@@ -19,6 +19,13 @@ from evalkit.reasoning.runs import ArmRuns, ladder, loop_runs, pooled, vote_runs
 from evalkit.routing.data import rescaled
 from evalkit.study.reasoning_models import Arm, ReasoningStudy
 from evalkit.study.wire import Same, same_requests
+from evalkit.workflows.reasoning_runs import (
+    absent_note,
+    owed_runs,
+    recorded_runs,
+    refuse_unmet_samples,
+    time_notes,
+)
 
 __all__ = ["AssembledLadder", "assemble_ladder", "ladder_settings"]
 
@@ -50,10 +57,14 @@ def assemble_ladder(
     own: dict[str, ArmRuns] = {}
     at = {arm.name: j for j, arm in enumerate(study.tiers)}
     assumed = 0
+    refuse_unmet_samples(study, reported)
     for arm in study.tiers:
-        runs, filled = _recorded(arm, at[arm.name], reported, settled, cost_usd)
+        sampled, absent = owed_runs(reported.present[:, at[arm.name]], study.samples)
+        runs, filled = recorded_runs(arm, at[arm.name], sampled, reported, settled, cost_usd)
         assumed += filled
         own[arm.name] = runs
+        if absent:
+            notes.append(absent_note(arm.name, absent, study.samples))
     for same in merged:
         own[same.kept] = pooled([own[name] for name in (same.kept, *same.others)])
     arms = [arm for arm in study.arms if arm.name not in absorbed]
@@ -71,9 +82,8 @@ def assemble_ladder(
         weight=rescaled(labels.weight),
         group=_groups(labels.group),
     )
-    if bool((np.isnan(reported.task_s) & ~np.isnan(reported.request_s)).any()):
-        notes.append("Where task_s is missing, request_s is taken for the task's time.")
-    notes += _observed_notes(study, arms, data, reported, at)
+    notes += time_notes(study, reported, at)
+    notes += _observed_notes(study, reported, at)
     return AssembledLadder(
         data, tuple(arms), {same.kept: same.others for same in merged}, at, assumed, tuple(notes)
     )
@@ -94,33 +104,6 @@ def ladder_settings(study: ReasoningStudy, delta: float | None) -> Settings:
         seed=study.seed,
         bootstrap_replicates=study.bootstrap_replicates,
     )
-
-
-def _recorded(arm: Arm, j: int, reported: Outcomes, settled: Outcomes, cost_usd: Floats) -> tuple[ArmRuns, int]:
-    """(the runs of an arm, costs assumed for it)."""
-    sampled = reported.present[:, j]
-    cost = cost_usd[:, j].copy()
-    unknown = sampled & np.isnan(cost)
-    filled = 0
-    if arm.cost_usd is not None:
-        cost[unknown] = float(arm.cost_usd)
-        filled = int(unknown.sum())
-    nothing = np.zeros(sampled.shape, dtype=bool)
-    return ArmRuns(
-        sampled=sampled,
-        passed=reported.passed[:, j] & sampled,
-        answered=reported.answered[:, j] & sampled,
-        exhausted=reported.having(Status.BUDGET_EXHAUSTED)[:, j],
-        contract_failed=reported.having(Status.CONTRACT_FAIL)[:, j],
-        abstained=nothing,
-        cost_usd=cost,
-        input_tokens=np.array(settled.input_tokens[:, j]),
-        output_tokens=np.array(reported.output_tokens[:, j]),
-        billed_output_tokens=np.array(settled.output_tokens[:, j]),
-        reasoning_tokens=np.array(reported.reasoning_tokens[:, j]),
-        task_s=np.where(np.isnan(reported.task_s[:, j]), reported.request_s[:, j], reported.task_s[:, j]),
-        attempts=np.array(reported.attempts[:, j]),
-    ), filled
 
 
 def _made(
@@ -219,9 +202,7 @@ def _merge_note(same: Same) -> str:
     return f"arms {names} are one arm, shown as {same.kept} with the runs of all: {same.how}"
 
 
-def _observed_notes(
-    study: ReasoningStudy, arms: Sequence[Arm], data: LadderData, reported: Outcomes, at: Mapping[str, int]
-) -> list[str]:
+def _observed_notes(study: ReasoningStudy, reported: Outcomes, at: Mapping[str, int]) -> list[str]:
     """What replies show about budgets: thinking that nobody asked for, budgets used up, caps that did not hold."""
     out = []
     for arm in study.tiers:
@@ -249,12 +230,4 @@ def _observed_notes(
                 f"arm {arm.name}: {spent:,} of {int(present.sum()):,} runs used up their budget without an "
                 "answer; they count as unanswered and are billed; raise max_tokens to give room for an answer"
             )
-    runs = data.sampled.sum(axis=2)
-    if study.samples is not None:
-        made = {arm.name for arm in arms if not arm.recorded}
-        short = [
-            name for a, name in enumerate(data.arms) if name not in made and (runs[:, a] < study.samples).any()
-        ]
-        if short:
-            out.append(f"fewer than samples: {study.samples} runs of some tasks: arms {', '.join(short)}")
     return out

@@ -39,11 +39,13 @@ def render_ladder_terminal(result: Result, console: Console) -> None:
     if steps:
         table = simple_table(("Step", "Gain", "95 % interval", "Better", "Worse", "Worth it"), right={1, 2, 3, 4})
         for step in steps:
-            cells = (step.gain, step.ends, step.better, step.worse, step.decision)
+            decided = step.decision.removesuffix(" at this n")  # in full it breaks over two lines
+            cells = (step.gain, step.ends, step.better, step.worse, decided)
             table.add_row(words(step.name), *(words(cell.replace(" points", "")) for cell in cells))
         console.print()
         console.print(table)
     rows = gate_rows(result)
+    told = set(verdict.reasons)  # these stand below the verdict
     if rows:
         title = words(f"Gate of {line(here['name'], 30)} ({word})")
         table = simple_table(("Result", title, "Limit", "Estimate", "Bound"), right={2, 3, 4})
@@ -55,7 +57,7 @@ def render_ladder_terminal(result: Result, console: Console) -> None:
         console.print()
         console.print(table)
         for gate in rows:
-            if gate.message and not gate.certified:
+            if gate.message and not gate.certified and f"{gate.label}: {gate.message}" not in told:
                 console.print(
                     words(f"  {gate.label}: {gate.message}", "" if gate.state == "pass" else _STYLES[gate.state])
                 )
