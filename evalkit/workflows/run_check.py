@@ -24,12 +24,13 @@ from evalkit.workflows.rejudge import (
     rejudge,
 )
 
-__all__ = ["FILES", "CheckedRun", "check_run", "written_by"]
+__all__ = ["FILES", "CheckedRun", "check_run", "of_another_version", "written_by"]
 
 FILES = {"result": "result.json", "report": "report.html", "items": "items.jsonl.gz", "evidence": EVIDENCE}
 """The files of a run folder, by what signoff.json calls their hashes."""
 
 MOST_NAMED = 20
+_THIS = f"this is {__version__}"
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ def _again(
     by = written_by(run.document)
     faults += [("result.json", f"{one}{by}") for one in found[:MOST_NAMED]]
     if len(found) > MOST_NAMED:
-        faults.append(("result.json", "and more fields differ"))
-    faults += [("items.jsonl.gz", what) for what in _item_faults(folder / FILES["items"], again.items)]
+        faults.append(("result.json", f"and more fields differ{by}"))
+    faults += [("items.jsonl.gz", f"{what}{by}") for what in _item_faults(folder / FILES["items"], again.items)]
     return "recomputed", again
 
 
@@ -121,7 +122,12 @@ def _item_faults(path: Path, computed: list[dict[str, Any]]) -> Iterator[str]:
 def written_by(document: Mapping[str, Any]) -> str:
     """What to add to a difference where another version of evalkit wrote the document, else nothing."""
     version = document.get("evalkit_version")
-    return "" if version == __version__ else f" (written by evalkit {visible(version)}, this is {__version__})"
+    return "" if version == __version__ else f" (written by evalkit {visible(version, 40)}, {_THIS})"
+
+
+def of_another_version(what: str) -> bool:
+    """Whether a finding is about what another version wrote, which this one may compute or lay out otherwise."""
+    return what.endswith(f", {_THIS})")
 
 
 def _report_faults(run: Run, folder: Path) -> list[tuple[str, str]]:

@@ -170,7 +170,7 @@ def _document_faults(document: dict[str, Any], gathered: Gathered) -> Iterator[F
     for one in wrong[:MOST_FIELDS]:
         yield SIGNOFF, f"{one}{by}"
     if len(wrong) > MOST_FIELDS:
-        yield SIGNOFF, "and more fields differ"
+        yield SIGNOFF, f"and more fields differ{by}"
 
 
 def _view_faults(folder: Path, document: Mapping[str, Any]) -> list[Finding]:

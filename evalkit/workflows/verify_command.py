@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evalkit.errors import Fault, InputError, visible
 from evalkit.signoff.digest import SIGNOFF
-from evalkit.workflows.run_check import FILES
+from evalkit.workflows.run_check import FILES, of_another_version
 from evalkit.workflows.verify import Finding, verify_run, verify_signoff
 
 __all__ = ["VerifyOptions", "run_verify"]
@@ -46,7 +46,8 @@ def run_verify(options: VerifyOptions) -> int:
         _write_json(options.json_file, folder, found, signed, code)
     if not options.quiet:
         for file, fault in found:
-            print(f"changed: {visible(file, 300)}: {visible(fault, 600)}")
+            head = "differs" if of_another_version(fault) else "changed"
+            print(f"{head}: {visible(file, 300)}: {visible(fault, 600)}")
         for line in signed:
             print(visible(line, 1000))
     if not found:
@@ -57,6 +58,11 @@ def run_verify(options: VerifyOptions) -> int:
         files = len({file for file, _ in found})
         many, more = "s" if len(found) > 1 else "", "s" if files > 1 else ""
         print(f"NOT verified: {len(found)} finding{many} in {files} file{more}")
+    if found and all(of_another_version(fault) for _, fault in found):
+        print(
+            "no hash is broken, and another version of evalkit wrote these files: verify with that version, to "
+            "tell what it computes or lays out otherwise from what somebody changed"
+        )
     if wrong:
         print("NOT verified: the signatures, as said above")
     return code

@@ -86,7 +86,13 @@ def test_a_page_of_another_version_is_compared_too(forged: Path, capsys: pytest.
     list_anew(forged)
     code, said = verify(forged, capsys)
     assert code == 1
-    assert "signoff.html: is not what signoff.json gives (written by evalkit 0.0.9, this is " in said
+    assert "differs: signoff.html: is not what signoff.json gives (written by evalkit 0.0.9, this is " in said
+    assert "no hash is broken, and another version of evalkit wrote these files" in said
+    (forged / "signoff.html").write_text("<p>APPROVE!")
+    code, said = verify(forged, capsys)
+    assert code == 1
+    assert "changed: signoff.html: is not as manifest.json says" in said
+    assert "no hash is broken" not in said
 
 
 def test_the_report_of_a_run_of_another_version_is_compared_too(
