@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
@@ -250,18 +251,8 @@ def _labels(policy: Policy, run: RunFacts, created_at: str) -> Iterator[SignoffG
     labels: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
     limit = policy.labels_min_alpha
     if limit is not None:
-        label = "Agreement of the labels"
         agreement = labels.get("agreement")
-        seen = agreement.get("alpha") if isinstance(agreement, Mapping) else None
-        n = agreement.get("items") if isinstance(agreement, Mapping) else None
-        status = Status.NOT_STATABLE
-        text = f"{label}: not measured; give the labels of several annotators in a column labels"
-        if seen is not None:
-            status = Status.ESTIMATE if seen >= limit - _TOLERANCE else Status.INSUFFICIENT
-            text = f"{label}: Krippendorff's alpha {seen:.3f} on {n:,} items (limit {limit:g})"
-            text += "" if status is Status.ESTIMATE else "; sharpen the labelling guide and label again"
-        figures: dict[str, Any] = {"observed": seen, "n": n, "n_is": "labels with two annotators"}
-        gate = _measure("label_agreement", label, status, text, limit, "min", unit="alpha", **figures)
+        gate = _alpha(agreement if isinstance(agreement, Mapping) else {}, limit)
         yield SignoffGate(f"{run.id}:label_agreement", run.id, gate)
     if policy.labels_max_age_days is not None:
         labelled = labels.get("labelled")
@@ -269,6 +260,47 @@ def _labels(policy: Policy, run: RunFacts, created_at: str) -> Iterator[SignoffG
         missing = "not recorded; write labelled_at (YYYY-MM-DD) into each row's metadata"
         gate = _age("label_age", "Age of the labels", oldest, policy.labels_max_age_days, created_at, missing)
         yield SignoffGate(f"{run.id}:label_age", run.id, gate)
+
+
+def _alpha(agreement: Mapping[str, Any], limit: float) -> Gate:
+    """Krippendorff's alpha, by the lower end of its interval: on few items any agreement can be chance.
+
+    Where no two labels disagree there is no interval; then the lower end of raw agreement has to reach the limit.
+    """
+    label, seen, n = "Agreement of the labels", agreement.get("alpha"), agreement.get("items")
+    lower, missing = agreement.get("lower"), None
+    status = Status.NOT_STATABLE
+    text = f"{label}: not measured; give the labels of several annotators in a column labels"
+    if seen is not None:
+        text = f"{label}: Krippendorff's alpha {seen:.3f} on {n:,} items"
+        at_least, said = lower, "at least"
+        if lower is None and agreement.get("raw") == 1:
+            at_least, said = agreement.get("raw_lower"), "raw agreement at least"
+        if at_least is None:
+            text += f", without an interval (limit {limit:g})"
+        else:
+            text += f", {said} {at_least:.3f} (limit {limit:g})"
+            held = at_least >= limit - _TOLERANCE
+            status = Status.ESTIMATE if held else Status.INSUFFICIENT
+            if not held and seen > limit:
+                missing = max(1, math.ceil(n * (((seen - at_least) / (seen - limit)) ** 2 - 1)))
+                text += f"; about {missing:,} more items with two annotators at this rate would settle it"
+            elif not held:
+                text += "; sharpen the labelling guide and label again"
+    figures: dict[str, Any] = {"observed": seen, "bound": lower, "n": n, "n_is": "labels with two annotators"}
+    confidence = None if lower is None else 0.95
+    return _measure(
+        "label_agreement",
+        label,
+        status,
+        text,
+        limit,
+        "min",
+        unit="alpha",
+        missing=missing,
+        confidence=confidence,
+        **figures,
+    )
 
 
 def _prices(policy: Policy, run: RunFacts, created_at: str) -> Iterator[SignoffGate]:

@@ -7,19 +7,25 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalkit.labels.labelset import UNSOLVABLE, LabelSet
 from evalkit.statistics.agreement import Level, krippendorff_alpha, raw_agreement
+from evalkit.statistics.agreement_intervals import agreement_with_intervals
 from evalkit.statistics.rounding import clean
 
 __all__ = ["label_facts"]
+
+_MOST_CELLS = 50_000_000
+"""Items times squared kinds of labels beyond this are not resampled."""
 
 
 def label_facts(labels: LabelSet) -> dict[str, Any]:
     """`agreement` of the per-annotator labels and the days of `labelled_at` in metadata, each where there are any.
 
     agreement: Krippendorff's alpha (ordinal where the labels are tiers, else nominal; None where it is not
-    defined), raw agreement, and over how many items with two annotators or more. labelled: the oldest and newest
+    defined) with the lower end of its 95 % interval over items or conversations, raw agreement with that of
+    Wilson's interval, and over how many items with two annotators or more. labelled: the oldest and newest
     day, of how many items; with an item without a day the oldest is not known.
     """
     found: dict[str, Any] = {}
@@ -47,17 +53,36 @@ def _agreement(labels: LabelSet) -> dict[str, Any] | None:
         return None
     level = Level.ORDINAL if tiers else Level.NOMINAL
     alpha, raw = krippendorff_alpha(table, level), raw_agreement(table)
+    found: dict[str, Any] = {"alpha": None, "alpha_reason": "only one label occurs"}
+    if alpha is not None:
+        found = {"alpha": clean(alpha), **_lower_ends(table, len(codes), level, labels.group)}
     return {
-        **(
-            {"alpha": clean(alpha)}
-            if alpha is not None
-            else {"alpha": None, "alpha_reason": "only one label occurs"}
-        ),
+        **found,
         "level": level.value,
         "raw": None if raw is None else clean(raw),
         "items": twice,
         "annotators": len(raters),
     }
+
+
+def _lower_ends(
+    table: NDArray[np.float64], kinds: int, level: Level, group: tuple[str | None, ...] | None
+) -> dict[str, Any]:
+    """`lower` and `raw_lower`, each with a reason where it is None. The interval's seed is fixed."""
+    if len(table) * kinds**2 > _MOST_CELLS:
+        why = "the labels are too many kinds for an interval"
+        return {"lower": None, "lower_reason": why, "raw_lower": None, "raw_lower_reason": why}
+    units = None
+    if group is not None:  # an item without a group is its own
+        places: dict[object, int] = {}
+        units = [places.setdefault(i if g is None else g, len(places)) for i, g in enumerate(group)]
+    found = agreement_with_intervals(table, kinds, level=level, groups=units)
+    out: dict[str, Any] = {}
+    for name, end in (("lower", found.alpha.lower), ("raw_lower", found.raw.lower)):
+        out[name] = None if end is None else clean(end)
+        if end is None:
+            out[f"{name}_reason"] = "no two labels disagree" if not found.disagreeing else "too few items"
+    return out
 
 
 def _ratings(value: Any) -> dict[str, str]:

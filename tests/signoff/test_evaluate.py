@@ -147,6 +147,31 @@ def test_judge_agreement_is_judged_on_its_exact_bound_over_items(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("agreement", "expected", "more"),
+    [
+        ({"alpha": 0.9, "lower": 0.7, "raw": 0.95, "raw_lower": 0.9, "items": 100}, "estimate", False),
+        # The observed one is inside, its interval is not: about ((0.9 - 0.6) / (0.9 - 0.7)) ** 2 - 1 as many more.
+        ({"alpha": 0.9, "lower": 0.6, "raw": 0.95, "raw_lower": 0.9, "items": 100}, "insufficient", 125),
+        ({"alpha": 0.6, "lower": 0.5, "raw": 0.9, "raw_lower": 0.8, "items": 100}, "insufficient", None),
+        # Two items on which all agree could be chance; forty are enough for 0.7.
+        ({"alpha": 1.0, "lower": None, "raw": 1.0, "raw_lower": 0.342, "items": 2}, "insufficient", 8),
+        ({"alpha": 1.0, "lower": None, "raw": 1.0, "raw_lower": 0.912, "items": 40}, "estimate", False),
+        # No interval for another reason: nothing is known of its lower end.
+        ({"alpha": 0.9, "lower": None, "raw": 0.95, "raw_lower": None, "items": 3}, "not_statable", None),
+        ({"alpha": None, "raw": 1.0, "items": 50}, "not_statable", None),
+        (None, "not_statable", None),
+    ],
+)
+def test_agreement_of_labels_is_judged_on_its_interval(
+    tmp_path: Path, agreement: dict[str, Any] | None, expected: str, more: int | None
+) -> None:
+    policy = policy_of(tmp_path, "labels: {min_alpha: 0.7}\n")
+    run = run_facts(gate_row(), provenance={"labels": {"agreement": agreement}})
+    gate = gates_of(policy, run)["support:label_agreement"].gate
+    assert (gate.status.value, gate.missing_n or None) == (expected, more or None)
+
+
+@pytest.mark.parametrize(
     ("oldest", "expected"),
     [
         ("2026-06-04", "pass"),  # 180 days

@@ -54,6 +54,30 @@ def test_one_annotator_measures_nothing_and_one_label_has_no_alpha(tmp_path: Pat
     assert (same["alpha"], same["alpha_reason"]) == (None, "only one label occurs")
 
 
+def test_few_items_bound_alpha_little_and_conversations_less(tmp_path: Path) -> None:
+    """90 items on which both agree, 10 on which they do not, against resampling by hand; then in tens."""
+    import numpy as np
+
+    from evalkit.statistics.agreement import Level, krippendorff_alpha
+
+    kinds = [both("cheap", "cheap")] * 60 + [both("frontier", "frontier")] * 30 + [both("cheap", "frontier")] * 10
+    alone = label_facts(labelled(tmp_path, kinds))["agreement"]
+    table = np.array([[0, 0]] * 60 + [[1, 1]] * 30 + [[0, 1]] * 10, dtype=float)
+    rng = np.random.default_rng(5)
+    drawn = [krippendorff_alpha(table[rng.integers(0, 100, 100)], Level.NOMINAL) for _ in range(2000)]
+    assert alone["lower"] == pytest.approx(np.quantile(drawn, 0.025), abs=0.02)
+    grouped = label_facts(labelled(tmp_path, [{**row, "group": f"g{i // 10}"} for i, row in enumerate(kinds)]))
+    assert grouped["agreement"]["alpha"] == alone["alpha"]
+    assert grouped["agreement"]["lower"] < alone["lower"] - 0.1  # all that disagree are one conversation
+
+
+def test_where_no_two_labels_disagree_raw_agreement_says_how_little_is_known(tmp_path: Path) -> None:
+    found = label_facts(labelled(tmp_path, [both("cheap", "cheap"), both("frontier", "frontier")]))["agreement"]
+    assert (found["alpha"], found["lower"], found["lower_reason"]) == (1.0, None, "no two labels disagree")
+    z = 1.959963984540054
+    assert found["raw_lower"] == pytest.approx(2 / (2 + z**2))  # Wilson's lower end at 2 of 2
+
+
 def test_the_oldest_day_counts_and_a_missing_one_leaves_it_unknown(tmp_path: Path) -> None:
     days = [{"metadata": {"labelled_at": day}} for day in ("2026-05-02T09:00:00Z", "2026-03-01", "2026-11-30")]
     found = label_facts(labelled(tmp_path, days))["labelled"]
