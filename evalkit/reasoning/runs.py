@@ -74,9 +74,10 @@ def vote_runs(runs: ArmRuns, answers: NDArray[np.int64], votes: int, *, at_once:
     """(an arm that asks `votes` times and gives the most frequent answer, runs left over).
 
     `answers` (T, S): equal codes are equal answers; below 0, or unanswered, is no vote. Of equally frequent
-    answers the one given first wins. Each full block of `votes` runs of a task is one run here. Costs and tokens
-    of a block add up; its time is the longest where the requests go out at once, else their sum. A block without
-    any answer is unanswered.
+    answers the one given first wins. It passes where every run that gave it does: of equal answers that were
+    graded differently, which grade is right is not known. Each full block of `votes` runs of a task is one run
+    here. Costs and tokens of a block add up; its time is the longest where the requests go out at once, else their
+    sum. A block without any answer is unanswered.
     """
     blocks, left = _blocks(runs, votes)
     out = _empty(runs.shape[0], blocks.shape[1])
@@ -91,7 +92,7 @@ def vote_runs(runs: ArmRuns, answers: NDArray[np.int64], votes: int, *, at_once:
         counts = {int(c): int((codes == c).sum()) for c in codes}
         winner = given[next(i for i, c in enumerate(codes) if counts[int(c)] == max(counts.values()))]
         out.answered[task, block] = True
-        out.passed[task, block] = runs.passed[task, winner]
+        out.passed[task, block] = bool(runs.passed[task, given][codes == answers[task, winner]].all())
         out.contract_failed[task, block] = runs.contract_failed[task, winner]
     return out, left
 

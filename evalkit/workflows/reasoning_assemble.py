@@ -129,8 +129,10 @@ def _made(
                     field="arms",
                 )
             )
-        out, left = vote_runs(runs, _answers(reported, positions), arm.vote, at_once=arm.at_once)
+        answers = _answers(reported, positions)
+        out, left = vote_runs(runs, answers, arm.vote, at_once=arm.at_once)
         size = arm.vote
+        notes += _no_majority_note(arm, answers)
     else:
         size = arm.loop or 2
         kept = runs.answered & ~runs.contract_failed
@@ -161,6 +163,19 @@ def _answers(outcomes: Outcomes, positions: Sequence[int]) -> NDArray[np.int64]:
                 out[i, s] = codes.setdefault(text, len(codes))
         blocks.append(out)
     return np.concatenate(blocks, axis=1)
+
+
+def _no_majority_note(arm: Arm, answers: NDArray[np.int64]) -> list[str]:
+    """Replies that hold more than the answer are never equal, and then nothing is decided by a majority."""
+    given = [row[row >= 0] for row in answers]
+    several = [codes for codes in given if len(codes) > 1]
+    alone = sum(len(np.unique(codes)) == len(codes) for codes in several)
+    if not alone or 2 * alone < len(several):
+        return []
+    return [
+        f"arm {arm.name}: in {alone:,} of {len(several):,} tasks no two replies of {arm.of} are equal, so that "
+        "the first stands: a majority needs replies that hold the final answer alone"
+    ]
 
 
 def _fallen_back(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.workflows.ladders import passing, reasoning_budget, write_ladder, write_runs
-from tests.workflows.studies import write_csv
+from tests.workflows.ladders import Outcome, passing, reasoning_budget, write_ladder, write_runs
+from tests.workflows.studies import Ran, write_csv
 
 TWO = [{"name": "plain", "model": "demo/m"}, {"name": "think-1k", "model": "demo/m", "budget_tokens": 1024}]
 
@@ -161,3 +161,23 @@ def test_the_class_with_the_strictest_limit_is_never_judged_on_the_estimate(
     assert ran.code == (0 if refused is None else 2)
     if refused is not None:
         assert f"field risk.{refused}.gate_on: is estimate for the class with the strictest limit" in ran.err
+
+
+def voted(folder: Path, capsys: pytest.CaptureFixture[str], outcome: Outcome) -> Ran:
+    write_ladder(folder, arms=[TWO[0], {"name": "vote", "of": "plain", "vote": 3}])
+    write_runs(folder, 60, arms=("plain",), samples=3, outcome=outcome)
+    return reasoning_budget(capsys, folder)
+
+
+def test_a_majority_of_equal_answers_with_different_grades_is_not_passed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grades = {0: "ok", 1: "ok", 2: "wrong"}
+    ran = voted(tmp_path, capsys, lambda i, a, s: passing(i, a, s) | {"reply": "42", "status": grades[s]})
+    assert [a["pass_rate"] for a in ran.result["arms"]] == [pytest.approx(2 / 3), 0]
+
+
+def test_replies_that_are_never_equal_make_no_majority(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = voted(tmp_path, capsys, lambda i, a, s: passing(i, a, s) | {"reply": f"I thought {s} times: {i}"})
+    assert "arm vote: in 60 of 60 tasks no two replies of plain are equal, so that the first stands" in ran.err
+    assert "no two replies" not in voted(tmp_path, capsys, passing).err
