@@ -20,6 +20,7 @@ from evalkit.providers.wire import Exchange
 __all__ = ["Heard", "failure_of", "hear", "listen", "plain", "reply_of", "served_by"]
 
 _ADVICE = re.compile(r"[\s.,;:]*(?:To drop|`?litellm\.drop_params|If you want)")
+_TRACEBACK = re.compile(r"[\s.,:]*Traceback \(most recent call last\)")
 """Where LiteLLM's message begins to tell how to drop parameters, which is never done here."""
 
 
@@ -176,17 +177,19 @@ def failure_of(exchange: Exchange, problem: Exception) -> Failure:
     """Why a call that raised failed: by the wire, and by the exception only where nothing went over it."""
     code = getattr(problem, "status_code", None)
     error, status = exchange.error, exchange.status
-    said = visible(error if error is not None else problem, MESSAGE_LIMIT)
+    # LiteLLM quotes its own traceback in some messages, with the paths of this machine.
+    said = visible(_TRACEBACK.split(str(error if error is not None else problem))[0].strip(), MESSAGE_LIMIT)
     if exchange.requests == 0:
         # 500 is what LiteLLM says of anything that it did not expect.
-        failure = status_failure(code if isinstance(code, int) and code != 500 else None, str(problem))
+        text = _TRACEBACK.split(str(problem))[0].strip()
+        failure = status_failure(code if isinstance(code, int) and code != 500 else None, text)
         if type(problem).__name__ == "UnsupportedParamsError":
             fix = "Fix: leave the parameter out, or put it under extra_body to send it as it is"
             said = _ADVICE.split(str(problem))[0]
             return replace(failure, message=f"{visible(said, 300)}. {fix}")
         return failure
     if status is not None and status >= 300:
-        return status_failure(status, exchange.json() or str(problem), exchange.headers)
+        return status_failure(status, exchange.json() or said, exchange.headers)
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
         return Failure(FailureKind.CONNECTION, f"no connection: {said}", billed=Billed.NO)
     if isinstance(error, httpx.TimeoutException):
