@@ -77,9 +77,9 @@ def test_every_output_says_what_to_choose(name: str, tree: Node) -> None:
 
 
 def test_no_figure_is_nan_none_or_null(name: str, tree: Node) -> None:
-    shown = re.sub(r"\bNone of these\b|none of these|none stated", "", " ".join(_visible(tree)))
+    shown = re.sub(r"\bNone of these\b|none of these", "", " ".join(_visible(tree)))
     text = f"{shown} {terminal(result(name))} {render_ladder_markdown(result(name))}"
-    text = re.sub(r"none of these|none stated|choose none|asked for no", "", text, flags=re.I)
+    text = re.sub(r"none of these|choose none|asked for no", "", text, flags=re.I)
     if name != "hostile":
         assert not re.search(r"\b(nan|none|null|inf|infinity|undefined)\b", text, re.I)
 
@@ -140,6 +140,27 @@ def test_the_figure_marks_the_arm_the_flat_part_and_the_price() -> None:
     arm = next(a for a in result("priced_next")["arms"] if a["name"] == "think-4k")
     assert f"${1000 * arm['marginal_cost_per_quality_point']:.2f} a point" in priced
     assert "The next point beyond think-1k costs" in advice(result("priced_next")).next_point
+
+
+def test_the_figure_shows_a_limit_that_every_arm_stays_below() -> None:
+    """Arms at two thirds, the limit at 90 %: its line stands where the axis says 90 %, above every arm."""
+    svg = parse(render_ladder_html(result("reject"))).by_id("curve").all("svg")[0]
+    line, mark = svg.all("path", "limit")[0].attributes["d"], svg.all("path", "here")[0].attributes["transform"]
+    ticks = {t.words(): float(t.attributes["y"]) - 4 for t in svg.all("text", "tick") if t.words().endswith(" %")}
+    assert float(re.findall(r"[\d.]+", line)[1]) == pytest.approx(ticks["90 %"], abs=0.1)
+    ends = [
+        float(y) for bar in svg.all("path", "err") for y in re.findall(r"M[\d.]+,([\d.]+)V", bar.attributes["d"])
+    ]
+    assert ticks["90 %"] < min([*ends, float(re.findall(r"[\d.]+", mark)[1])])
+
+
+def test_an_arm_says_how_many_limits_it_breaks_and_intervals_their_confidence() -> None:
+    document = copy.deepcopy(result("reject"))
+    broken = sum(g["status"] == "violated" for g in document["arms"][0]["gates"])
+    assert broken > 1
+    assert f"breaks {broken}" in terminal(document)
+    document["confidence"] = 0.9
+    assert "90 % interval" in terminal(document)
 
 
 def test_without_costs_the_figure_shows_tokens() -> None:

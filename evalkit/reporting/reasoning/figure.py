@@ -50,7 +50,7 @@ def budget_curve(
     if not marks:
         return None
     left, right, top, bottom = 54.0, width - 16, 26.0, height - 46
-    low, high = _y_range(marks)
+    low, high = _y_range(marks, _least_pass_rate(result))
     y = scale(low, high, bottom, top)
     x, ticks = _x_axis(marks, left, right, 6 if width > 500 else 4)
     parts: list[Markup] = []
@@ -67,7 +67,7 @@ def budget_curve(
     parts.append(element("text", what, x=right, y=bottom + 36, class_="tick e"))
     parts.append(element("path", d=f"M{number(left)},{number(bottom)}H{number(right)}", class_="axis"))
     parts += _flat(result, marks, x, top, bottom, right, _)
-    parts += _floor(result, y, left, right, _)
+    parts += _floor(result, y, left, right, top, _)
     line = sorted((m for m in marks if m.kind != "off"), key=lambda m: m.x)
     if len(line) > 1 and money:
         parts.append(element("path", d=polyline([(x(m.x), y(m.y)) for m in line]), class_="line"))
@@ -110,8 +110,9 @@ def _marks(result: Result, money: bool) -> list[_Mark]:
     return found
 
 
-def _y_range(marks: Sequence[_Mark]) -> tuple[float, float]:
-    ys = [v for m in marks for v in (m.y, *(m.y_ends or ()))]
+def _y_range(marks: Sequence[_Mark], least: float | None) -> tuple[float, float]:
+    """All arms with their intervals, and the limit: how far the arms are from it is to be seen."""
+    ys = [v for m in marks for v in (m.y, *(m.y_ends or ()))] + ([] if least is None else [least])
     pad = max((max(ys) - min(ys)) * 0.06, 0.005)
     return max(0.0, min(ys) - pad), min(1.0, max(ys) + pad)
 
@@ -164,19 +165,24 @@ def _flat(
     ]
 
 
-def _floor(result: Result, y: Place, left: float, right: float, _: Language) -> list[Markup]:
-    """The least pass rate that is allowed, where there is one and it is on the picture."""
+def _least_pass_rate(result: Result) -> float | None:
     gate = next((g for g in result["gates"] if g["name"] == "pass_rate"), None)
-    if gate is None or gate.get("limit") is None:
+    return None if gate is None else gate.get("limit")
+
+
+def _floor(result: Result, y: Place, left: float, right: float, top: float, _: Language) -> list[Markup]:
+    """The least pass rate that is allowed, where there is one."""
+    least = _least_pass_rate(result)
+    if least is None:
         return []
-    at = y(gate["limit"])
+    at = y(least)
     return [
         element("path", d=f"M{number(left)},{number(at)}H{number(right)}", class_="limit"),
         element(
             "text",
-            _("at least %(x)s", x=numbers.exact(gate["limit"], "share")),
+            _("at least %(x)s", x=numbers.exact(least, "share")),
             x=left + 5,
-            y=at - 5,
+            y=at - 5 if at - 17 > top else at + 14,  # at the top stands the name of the axis
             class_="lab",
         ),
     ]

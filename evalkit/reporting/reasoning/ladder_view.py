@@ -108,12 +108,12 @@ def arm_rows(result: Result) -> list[ArmRow]:
 def _arm(arm: Mapping[str, Any], here: bool, word: str) -> ArmRow:
     states = [STATES[g["status"]] for g in arm["gates"]]
     state = "fail" if "fail" in states else "open" if "open" in states else "pass"
-    said = {"pass": "meets all", "open": "not certified", "fail": "breaks one"}[state]
+    said = {"pass": "meets all", "open": "not certified", "fail": f"breaks {states.count('fail')}"}[state]
     if not states or (state == "pass" and not arm["meets_all_limits"]):
         state, said = "open", "no limit certified"
     ends, cost_ends = arm.get("pass_rate_interval"), arm.get("cost_interval")
     merged = [text.line(name, 40) for name in arm.get("merged") or []]
-    budget = text.line(arm["requested_budget"], 80) if arm.get("requested_budget") else "none stated"
+    budget = text.line(arm["requested_budget"], 80) if arm.get("requested_budget") else "no budget stated"
     return ArmRow(
         name=text.line(arm["name"], 60) + (f" (= {', '.join(merged)})" if merged else ""),
         here=here,

@@ -37,7 +37,8 @@ def render_ladder_terminal(result: Result, console: Console) -> None:
     console.print(table)
     steps = step_rows(result)
     if steps:
-        table = simple_table(("Step", "Gain", "95 % interval", "Better", "Worse", "Worth it"), right={1, 2, 3, 4})
+        interval = f"{100 * result['confidence']:.4g} % interval"
+        table = simple_table(("Step", "Gain", interval, "Better", "Worse", "Worth it"), right={1, 2, 3, 4})
         for step in steps:
             decided = step.decision.removesuffix(" at this n")  # in full it breaks over two lines
             cells = (step.gain, step.ends, step.better, step.worse, decided)
