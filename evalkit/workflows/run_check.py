@@ -24,10 +24,13 @@ from evalkit.workflows.rejudge import (
     rejudge,
 )
 
-__all__ = ["FILES", "CheckedRun", "check_run", "of_another_version", "written_by"]
+__all__ = ["FILES", "UNSOUND", "CheckedRun", "check_run", "of_another_version", "written_by"]
 
 FILES = {"result": "result.json", "report": "report.html", "items": "items.jsonl.gz", "evidence": EVIDENCE}
 """The files of a run folder, by what signoff.json calls their hashes."""
+
+UNSOUND = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a document from elsewhere may raise that does not hold what evalkit writes."""
 
 MOST_NAMED = 20
 _THIS = f"this is {__version__}"
@@ -141,7 +144,7 @@ def _report_faults(run: Run, folder: Path) -> list[tuple[str, str]]:
     render = render_html if run.kind == "route-sweep" else render_ladder_html
     try:
         page = render(run.document).encode("utf-8")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except UNSOUND as error:
         return [(FILES["result"], f"no page can be made of it: {visible(error, 200)}")]
     if path.read_bytes() == page:
         return []

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalkit.errors import Fault, InputError
+from evalkit.errors import Fault, InputError, visible
 from evalkit.signoff.document import signoff_document
 from evalkit.signoff.model import Paired, RunFacts
 from evalkit.signoff.policy import Policy
 from evalkit.signoff.run_folder import Run
 from evalkit.workflows.rejudge import Rejudged
-from evalkit.workflows.run_check import FILES, CheckedRun, check_run
+from evalkit.workflows.run_check import FILES, UNSOUND, CheckedRun, check_run
 
 __all__ = ["BASELINE", "POLICY", "Gathered", "build_document", "copied_files", "gather", "run_ids"]
 
@@ -87,8 +87,9 @@ def build_document(gathered: Gathered, created_at: str, manifest: Sequence[Mappi
         return signoff_document(
             gathered.policy, facts, created_at=created_at, manifest=manifest, baseline=_baseline(gathered)
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        what = f"a run's result.json does not hold what a run writes ({type(error).__name__}: {error})"
+    except UNSOUND as error:
+        said = visible(error, 200)
+        what = f"a run's result.json does not hold what a run writes ({type(error).__name__}: {said})"
         raise InputError(Fault(what, _FIX)) from None
 
 

@@ -13,7 +13,7 @@ from evalkit.signoff.digest import MANIFEST, SIGNOFF, document_digest, folder_fa
 from evalkit.signoff.policy import Policy, read_policy
 from evalkit.signoff.strict import BrokenFileError
 from evalkit.workflows.rejudge import differences
-from evalkit.workflows.run_check import FILES, CheckedRun, check_run, written_by
+from evalkit.workflows.run_check import FILES, UNSOUND, CheckedRun, check_run, written_by
 from evalkit.workflows.signoff import BASELINE, POLICY, Gathered, build_document, copied_files
 from evalkit.workflows.signoff_command import JUNIT, MARKDOWN, PAGE, manifest_rows, views
 
@@ -179,7 +179,7 @@ def _view_faults(folder: Path, document: Mapping[str, Any]) -> list[Finding]:
 
     try:
         made = [views(document, lang) for lang in LANGUAGES]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except UNSOUND as error:
         return [(SIGNOFF, f"no page can be made of it: {visible(error, 200)}")]
     found: list[Finding] = []
     for name in (PAGE, MARKDOWN, JUNIT):

@@ -235,3 +235,30 @@ def test_a_broken_summary_of_a_replay_is_named(forged: Path) -> None:
     run = forged / "runs/small"
     rebundled(run, add)
     assert check_run(run).faults[0] == ("evidence.zip", "its summary of the replay does not name the outcomes")
+
+
+@pytest.mark.parametrize(
+    ("run", "change"),
+    [
+        ("ladder", lambda r: r["acceptability"]["shares"].pop()),
+        ("ladder", lambda r: r["arms"][0].update(marginal_cost_per_quality_point=10**30)),
+        ("small", lambda r: r["gates"][0].update(status="fine")),
+        ("small", lambda r: r["verdict"].update(decision="yes")),
+        ("small", lambda r: r.update(looks=[])),
+    ],
+)
+def test_a_result_that_holds_anything_ends_with_a_fault_and_no_traceback(
+    made: Path, forged: Path, capsys: pytest.CaptureFixture[str], run: str, change: Change
+) -> None:
+    """Without a bundle nothing is computed again, and what stands there is read as it is."""
+    folder = forged / "runs" / run
+    (folder / "evidence.zip").unlink()
+    changed_json(folder / "result.json", lambda result: result["provenance"].update(evidence={"left_out": "so"}))
+    changed_json(folder / "result.json", change)
+    policy = made.parent / "gates.yaml"
+    capsys.readouterr()
+    assert main(["sign-off", "--policy", str(policy), str(folder), "--out", str(forged.with_name("out"))]) == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert "internal error" not in said
+    assert "result.json" in said
