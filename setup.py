@@ -8,7 +8,8 @@ from pathlib import Path
 from setuptools import find_namespace_packages, setup
 
 BUNDLED = [folder for folder in ("labelsets", "rubrics") if Path(folder).is_dir()]
-DATA = "csv gz json jsonl md parquet po txt typed yaml css html j2 js svg".split()
+TEMPLATES = ["css", "html", "j2", "js", "svg"]
+DATA = ["csv", "gz", "json", "jsonl", "md", "parquet", "po", "txt", "typed", "yaml", *TEMPLATES]
 
 
 def bundled(folder: str) -> list[str]:
