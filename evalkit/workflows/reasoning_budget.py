@@ -30,6 +30,7 @@ from evalkit.workflows.reasoning_items import task_rows, worst_tasks
 from evalkit.workflows.reasoning_result import reasoning_document
 from evalkit.workflows.reasoning_tokens import settle_outcomes
 from evalkit.workflows.replay_facts import ReplayFacts, replay_facts
+from evalkit.workflows.served import as_asked
 
 __all__ = ["LadderInputs", "ReasoningBudget", "look_at", "looks_record", "read_ladder", "reasoning_budget"]
 
@@ -95,6 +96,7 @@ def read_ladder(study: ReasoningStudy) -> LadderInputs:
     )
     if outcomes is None:
         raise InputError(faults)
+    outcomes = as_asked(outcomes, study.tiers, study.calls.aliases)
     replayed = replay_facts(study)
     arms = tuple(replace(arm, sent=arm.sent or replayed.sent.get(arm.name)) for arm in study.arms)
     study = replace(study, arms=arms)

@@ -30,6 +30,7 @@ from evalkit.workflows.pricing import Priced, price_outcomes
 from evalkit.workflows.provenance import dependency_versions, utc_now
 from evalkit.workflows.replay_facts import ReplayFacts, replay_facts
 from evalkit.workflows.result import result_document
+from evalkit.workflows.served import as_asked
 
 __all__ = ["Inputs", "RouteSweep", "look_at", "looks_record", "read_inputs", "route_sweep"]
 
@@ -91,6 +92,8 @@ def read_inputs(study: RoutingStudy) -> Inputs:
         outcomes = _read(
             faults, read_outcomes, study.outcomes, **about, pass_at=study.pass_at, missing=study.missing_outcomes
         )
+    if outcomes is not None:
+        outcomes = as_asked(outcomes, study.tiers, study.calls.aliases)
     router = study.router
     if router.scores is not None:
         scores = _read(

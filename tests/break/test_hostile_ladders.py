@@ -65,6 +65,34 @@ def test_outcomes_with_fewer_runs_than_declared_are_an_input_error(
     assert "field samples: is 3, and no task has more than 1 run of an arm. Fix: record the runs" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("model", "aliases", "selected"),
+    [
+        ("demo/other", None, "think-4k"),
+        ("demo/other", {"demo/other": ["demo/m"]}, "think-1k"),
+        ("gateway/demo/m", None, "think-1k"),
+    ],
+)
+def test_what_another_model_answered_approves_no_arm(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    model: str,
+    aliases: dict[str, Any] | None,
+    selected: str,
+) -> None:
+    """Every row says that demo/m answered."""
+    arms = [TWO[0], {**TWO[1], "model": model}, {**TWO[1], "name": "think-4k", "budget_tokens": 4096}]
+    write_ladder(tmp_path, arms=arms, aliases=aliases)
+    write_runs(tmp_path, 400)
+    ran = reasoning_budget(capsys, tmp_path)
+    assert ran.result["selected"] == selected
+    arm = ran.result["arms"][1]
+    other = selected == "think-4k"
+    assert (arm["answered"], arm["cost_usd_per_request"]) == (0 if other else 400, 0.004)
+    assert ("think-1k: 400 of its outcomes are of demo/m and not of demo/other" in ran.err) is other
+    assert any("400 outcomes unanswered (served by" in s for s in ran.result["evidence_limits"]) is other
+
+
 def test_the_time_of_a_last_request_is_not_the_time_of_its_task(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

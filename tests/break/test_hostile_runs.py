@@ -75,6 +75,18 @@ def test_a_tier_that_never_answered_is_not_approved(tmp_path: Path) -> None:
     assert "No request to cheap was answered" in verdict["reasons"][0]
 
 
+def test_what_the_strong_model_answered_in_the_place_of_the_cheap_one_is_not_approved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = "[{name: cheap, model: demo/cheap}, {name: strong, model: demo/strong}]"
+    write(tmp_path, study={"[{name: cheap}, {name: strong}]": models})
+    header, *rows = (tmp_path / "outcomes.csv").read_text(encoding="utf-8").splitlines()
+    lines = [f"{header},model", *(f"{row},demo/strong" for row in rows)]
+    (tmp_path / "outcomes.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert sweep(tmp_path) == 3
+    assert "cheap: 320 of its outcomes are of demo/strong and not of demo/cheap" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("cost", ["1e18", "1e308", "1000001"])
 def test_a_cost_beside_which_all_others_are_lost_in_a_sum_is_a_fault(tmp_path: Path, cost: str) -> None:
     write(tmp_path, cheap=lambda need: ("wrong" if need else "ok", cost if need else 0.0004))
