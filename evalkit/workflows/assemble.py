@@ -53,9 +53,13 @@ def assemble(
         total = np.where(sampled, filled, 0.0).sum(axis=2)
         cost = np.where(has, total / count, np.nan)
         broken = outcomes.having(Status.CONTRACT_FAIL)
-        task = np.where(np.isnan(outcomes.task_s), outcomes.request_s, outcomes.task_s)
-        if bool((np.isnan(outcomes.task_s) & ~np.isnan(outcomes.request_s)).any()):
+        stands_in = np.isnan(outcomes.task_s) & ~np.isnan(outcomes.request_s)
+        last = stands_in & (outcomes.attempts > 1)  # of several attempts it is the last alone
+        task = np.where(stands_in & ~last, outcomes.request_s, outcomes.task_s)
+        if bool((stands_in & ~last).any()):
             notes.append("Where task_s is missing, request_s is taken for the task's time.")
+        if bool(last.any()):
+            notes.append("Where task_s is missing, the time of a task of several attempts is unknown.")
         arrays = {
             "tier_cost_usd": cost,
             "passed": (outcomes.passed & sampled).sum(axis=2) / count,

@@ -87,6 +87,19 @@ def test_what_the_strong_model_answered_in_the_place_of_the_cheap_one_is_not_app
     assert "cheap: 320 of its outcomes are of demo/strong and not of demo/cheap" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("attempts", "code"), [(1, 0), (4, 3)])
+def test_the_time_of_the_last_of_several_attempts_certifies_no_time_limit(
+    tmp_path: Path, attempts: int, code: int
+) -> None:
+    limits = "limits: {max_escalation: 0.8, max_cost_per_request: 0.01}"
+    timed = limits.replace("}", ", p95_task_seconds: 5}")
+    write(tmp_path, study={limits: timed, "cost_usd: 0.0001}": "cost_usd: 0.0001, seconds: 0}"})
+    header, *rows = (tmp_path / "outcomes.csv").read_text(encoding="utf-8").splitlines()
+    lines = [f"{header},request_s,attempts", *(f"{row},2,{attempts}" for row in rows)]
+    (tmp_path / "outcomes.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert sweep(tmp_path) == code
+
+
 @pytest.mark.parametrize("cost", ["1e18", "1e308", "1000001"])
 def test_a_cost_beside_which_all_others_are_lost_in_a_sum_is_a_fault(tmp_path: Path, cost: str) -> None:
     write(tmp_path, cheap=lambda need: ("wrong" if need else "ok", cost if need else 0.0004))
