@@ -202,7 +202,8 @@ def _p95_gate(data: LadderData, settings: Settings, arm: int, seen: ArmFigures, 
         least = required_n(P95_SLOW_SHARE, 0, test.delta or 1.0 - settings.confidence) or 0
         lower = lower_bound(certain, n, test.level) or 0.0
         if n < least and lower <= P95_SLOW_SHARE:
-            text = f"{label}: {_count(n)} {n_is} cannot bound a 95th percentile, {least} are the least; {counted}"
+            what = n_is.replace("tasks", "task", 1) if n == 1 else n_is
+            text = f"{label}: {_count(n)} {what} cannot bound a 95th percentile, {least} are the least; {counted}"
             return test.gate(
                 Status.NOT_STATABLE, text, observed=seen.p95.value, bound=None, missing=int(np.ceil(least - n))
             )

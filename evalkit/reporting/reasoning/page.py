@@ -62,6 +62,7 @@ def _context(result: Result) -> dict[str, Any]:
         "wide": budget_curve(result) or "",
         "narrow": budget_curve(result, width=340, height=320) or "",
         "has_cost": all(arm["cost_usd_per_request"] is not None for arm in result["arms"]),
+        "hatched": result.get("plateau_at") is not None,
         "ladder": ladder,
         "ladder_notes": notes.texts,
         "gates": [(row, figures.gate_bar(row.raw, row.state) or "") for row in gate_rows(result)],
