@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Billed", "Connection", "Failure", "FailureKind", "Provider", "Reply", "Request"]
+__all__ = ["Billed", "Connection", "Failure", "FailureKind", "Provider", "Reply", "Request", "well_formed"]
 
 Json = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from evalkit.outcomes.logs import batches, genai, helicone, langfuse, litellm, openinference, routerarena, spans
 from evalkit.outcomes.logs.call import LoggedCall, Note
 
-__all__ = ["RECORD_FORMATS", "SPAN_FORMATS", "UNKNOWN", "calls_in"]
+__all__ = ["RECORD_FORMATS", "SPAN_FORMATS", "UNKNOWN", "RecordFormat", "SpanFormat", "calls_in"]
 
 UNKNOWN = "a record of no known format"
 
