@@ -16,8 +16,11 @@ from evalkit.outcomes.rates import nothing_scored
 from evalkit.outcomes.read import read_outcomes
 from evalkit.outcomes.table import Outcomes
 from evalkit.reasoning.analysis import LadderResult, analyse
+from evalkit.study.calls import Calls
+from evalkit.study.fingerprint import study_fingerprint
 from evalkit.study.models import Source
 from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.tabular.fingerprint import Fingerprint
 from evalkit.workflows.evidence import unanswered_sentences
 from evalkit.workflows.gate_policy import under_policy
 from evalkit.workflows.items import items_gz
@@ -194,22 +197,41 @@ def looks_record(study: ReasoningStudy) -> Path:
 
 
 def look_at(inputs: LadderInputs, now: str, *, book: bool = True) -> Look:
-    """The look that judging these inputs is; with `book` False the record of looks is read only."""
+    """The look that judging these inputs is; with `book` False the record of looks is read only.
+
+    What arms cost is no part of it: every arm is tested on every limit at its share of the error rate, whichever
+    is then the least costly. So prices that come later, or another card, are the same look, and a run without any
+    cost, which shows every figure and may reject, is one.
+    """
     study = inputs.study
     parts = {
         "labels": inputs.labels.fingerprint,
-        "outcomes": inputs.outcomes.fingerprint,
-        "study": study.fingerprint,
+        "outcomes": _judged_fingerprint(inputs),
+        "study": _question_fingerprint(study),
     }
-    if inputs.priced.card_hash is not None:
-        parts["prices"] = inputs.priced.card_hash
     if inputs.policy is not None:  # to ask for something else of the same labels is another look
         parts["policy"] = inputs.policy["gates_sha256"]
-    # Where no arm has a known cost none can be selected: putting that right must not cost the look.
-    cost = inputs.assembled.data.cost_usd[inputs.assembled.data.sampled]
     delta = 1.0 - study.confidence
-    book = book and not bool(np.isnan(cost).all())
     return take_look(looks_record(study), parts, declared=study.looks, delta=delta, now=now, book=book)
+
+
+def _judged_fingerprint(inputs: LadderInputs) -> str:
+    """Hash of what the limits are tested on: what became of every run of every arm, and its time."""
+    data = inputs.assembled.data
+    mark = Fingerprint("ladder")
+    order = sorted(range(data.n), key=lambda t: inputs.labels.ids[t])
+    mark.texts("arms", data.arms)
+    for name in ("sampled", "passed", "answered", "task_s"):
+        mark.numbers(name, getattr(data, name)[order].astype(np.float64).ravel())
+    return mark.hexdigest()
+
+
+def _question_fingerprint(study: ReasoningStudy) -> str:
+    """Hash of what the study asks, without how its outcomes came about, what anything costs and the name of its
+    gate policy, whose limits are in the study by now."""
+    arms = tuple(replace(arm, cost_usd=None, sent=None) for arm in study.arms)
+    bare = replace(study, arms=arms, outcomes=None, prices=None, rubric=None, policy=None, calls=Calls())
+    return study_fingerprint(bare)
 
 
 def _evidence_limits(inputs: LadderInputs, result: LadderResult, look: Look) -> list[str]:

@@ -209,3 +209,47 @@ def test_replies_that_are_never_equal_make_no_majority(tmp_path: Path, capsys: p
     ran = voted(tmp_path, capsys, lambda i, a, s: passing(i, a, s) | {"reply": f"I thought {s} times: {i}"})
     assert "arm vote: in 60 of 60 tasks no two replies of plain are equal, so that the first stands" in ran.err
     assert "no two replies" not in voted(tmp_path, capsys, passing).err
+
+
+def a_failure_in_25(i: int, arm: str, sample: int) -> dict[str, Any]:
+    return passing(i, arm, sample) | {"status": "ok" if i % 25 else "wrong"}
+
+
+def without_cost(i: int, arm: str, sample: int) -> dict[str, Any]:
+    return a_failure_in_25(i, arm, sample) | {"cost_usd": ""}
+
+
+def test_limits_that_were_lowered_after_a_look_without_costs_certify_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without costs every pass rate and bound is shown all the same, and the ladder can be rejected."""
+    write_ladder(
+        tmp_path, arms=TWO, risk={"high": {"max_failure": 0.12}, "low": {}}, limits={"min_pass_rate": 0.99}
+    )
+    write_runs(tmp_path, 400, arms=("plain", "think-1k"), outcome=without_cost)
+    assert reasoning_budget(capsys, tmp_path).code == 1
+    write_ladder(
+        tmp_path, arms=TWO, risk={"high": {"max_failure": 0.12}, "low": {}}, limits={"min_pass_rate": 0.9}
+    )
+    write_runs(tmp_path, 400, arms=("plain", "think-1k"), outcome=a_failure_in_25)
+    ran = reasoning_budget(capsys, tmp_path)
+    assert (ran.code, ran.result["selected"], ran.result["looks"]["this"]) == (3, None, 2)
+
+
+def test_costs_that_come_later_or_change_are_the_same_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_ladder(
+        tmp_path, arms=TWO, risk={"high": {"max_failure": 0.12}, "low": {}}, limits={"min_pass_rate": 0.9}
+    )
+    write_runs(tmp_path, 400, arms=("plain", "think-1k"), outcome=without_cost)
+    assert reasoning_budget(capsys, tmp_path).code == 3
+    for factor in (1, 2):
+
+        def outcome(i: int, arm: str, sample: int, factor: int = factor) -> dict[str, Any]:
+            row = a_failure_in_25(i, arm, sample)
+            return row | {"cost_usd": row["cost_usd"] * factor}
+
+        write_runs(tmp_path, 400, arms=("plain", "think-1k"), outcome=outcome)
+        ran = reasoning_budget(capsys, tmp_path)
+        assert (ran.code, ran.result["selected"], ran.result["looks"]["this"]) == (0, "plain", 1)
