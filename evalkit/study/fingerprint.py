@@ -11,14 +11,14 @@ from pathlib import Path
 
 from evalkit.costs.decimals import plain_decimal
 from evalkit.study.calls import Calls
-from evalkit.study.models import RoutingStudy, Source
+from evalkit.study.models import RouterSpec, RoutingStudy, Source
 from evalkit.study.reasoning_models import ReasoningStudy
 
 __all__ = ["study_fingerprint"]
 
 _NOT_CONTENT = {"path", "base", "fingerprint", "notices", "calls", "policy"}
 # What a study said before it could say this hashes as it did.
-_WHERE_GIVEN = {"instructions"}
+_WHERE_GIVEN = {"instructions": (), "name": "", "spec": None, "train": None, "leaks": "error", "routers": ()}
 
 
 def study_fingerprint(study: RoutingStudy | ReasoningStudy) -> str:
@@ -27,7 +27,11 @@ def study_fingerprint(study: RoutingStudy | ReasoningStudy) -> str:
     Comments, order of keys, number forms (0.05, 0.050) and the folder do not change it; the order of tiers and
     risk classes does. Secrets are dropped before, so they have no influence.
     """
-    content = {item.name: getattr(study, item.name) for item in fields(study) if item.name not in _NOT_CONTENT}
+    content = {
+        item.name: getattr(study, item.name)
+        for item in fields(study)
+        if item.name not in _NOT_CONTENT and not _as_before(item.name, getattr(study, item.name))
+    }
     content["prices"] = _relative(study.prices, study.base)
     content["rubric"] = _relative(study.rubric, study.base)
     if study.policy is not None:
@@ -50,6 +54,10 @@ def study_fingerprint(study: RoutingStudy | ReasoningStudy) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
+def _as_before(name: str, value: object) -> bool:
+    return name in _WHERE_GIVEN and value == _WHERE_GIVEN[name]
+
+
 def _relative(path: Path | None, base: Path) -> str | None:
     if path is None:
         return None
@@ -59,11 +67,13 @@ def _relative(path: Path | None, base: Path) -> str | None:
 def _canonical(value: object) -> object:
     if isinstance(value, Source):
         return {"written": value.written, "columns": dict(value.columns), "encoding": value.encoding}
+    if isinstance(value, RouterSpec):  # where its file is does not matter
+        return [value.kind, value.written, value.function, _canonical(value.options)]
     if is_dataclass(value) and not isinstance(value, type):
         return {
             item.name: _canonical(getattr(value, item.name))
             for item in fields(value)
-            if item.name != "secrets" and (item.name not in _WHERE_GIVEN or getattr(value, item.name))
+            if item.name != "secrets" and not _as_before(item.name, getattr(value, item.name))
         }
     if isinstance(value, Mapping):
         return {str(key): _canonical(item) for key, item in value.items()}

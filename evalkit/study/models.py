@@ -14,12 +14,15 @@ __all__ = [
     "Direction",
     "GateOn",
     "LabelsKind",
+    "Leaks",
     "Limits",
     "MissingOutcomes",
     "MissingScores",
     "Policy",
     "Risk",
     "Router",
+    "RouterKind",
+    "RouterSpec",
     "RoutingStudy",
     "Source",
     "Tier",
@@ -32,6 +35,8 @@ Policy = Literal["direct", "cascade", "both"]
 Direction = Literal["needs_stronger", "cheap_is_enough"]
 TrainedOn = Literal["other_items", "cross_fitted", "these_items", "untrained"]
 MissingScores = Literal["escalate", "cheapest"]
+RouterKind = Literal["rules", "classifier", "semantic", "python"]
+Leaks = Literal["error", "drop"]
 GateOn = Literal["bound", "estimate"]
 
 
@@ -70,12 +75,30 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True)
+class RouterSpec:
+    """A router that evalkit runs itself to score the items; `written` is what the study says of it.
+
+    rules: `path` is a YAML file of rules. classifier, semantic: `path` is what `evalkit router fit` wrote, None
+    where it is fitted across folds of the judged items (`trained_on: cross_fitted`). python: `function` is
+    "module:function". `options` are the kind's own settings.
+    """
+
+    kind: RouterKind
+    written: str
+    path: Path | None = None
+    function: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Router:
     """Where the score or the decision of each item comes from, what it means and what it costs.
 
     `cost_usd` and `seconds` are per request (router in direct; verifier and router per verified reply in
     cascade); `seconds` None is unknown. `routers` is how many routers were tried: they share the error rate.
-    `thresholds` are in the user's units; None means that the sweep looks for them.
+    `thresholds` are in the user's units; None means that the sweep looks for them. `spec` stands in place of a file
+    of scores. `train` are the labels it is or was trained on; items that are there too are `leaks`. `name` is
+    empty where the study has one router only.
     """
 
     cost_usd: Decimal
@@ -90,6 +113,10 @@ class Router:
     missing_scores: MissingScores | None = None
     probability: bool = False
     routers: int = 1
+    name: str = ""
+    spec: RouterSpec | None = None
+    train: Source | None = None
+    leaks: Leaks = "error"
 
     @property
     def rule(self) -> str:
@@ -128,7 +155,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class RoutingStudy:
-    """A routing study. `fingerprint` hashes what it says, not how it is written; secrets are no part of it."""
+    """A routing study. `fingerprint` hashes what it says, not how it is written; secrets are no part of it.
+
+    `routers` are all routers of a study that compares several, of which `router` is the first; empty where there
+    is one.
+    """
 
     name: str
     path: Path
@@ -156,6 +187,7 @@ class RoutingStudy:
     calls: Calls = field(default_factory=Calls)
     fingerprint: str = ""
     notices: tuple[str, ...] = ()
+    routers: tuple[Router, ...] = ()
 
     @property
     def tier_names(self) -> tuple[str, ...]:
