@@ -32,6 +32,8 @@ def study_fingerprint(study: RoutingStudy | ReasoningStudy) -> str:
         for item in fields(study)
         if item.name not in _NOT_CONTENT and not _as_before(item.name, getattr(study, item.name))
     }
+    if isinstance(study, RoutingStudy) and study.samples is None:
+        del content["samples"]  # likewise
     content["prices"] = _relative(study.prices, study.base)
     content["rubric"] = _relative(study.rubric, study.base)
     if study.policy is not None:

@@ -96,8 +96,8 @@ class Router:
 
     `cost_usd` and `seconds` are per request (router in direct; verifier and router per verified reply in
     cascade); `seconds` None is unknown. `routers` is how many routers were tried: they share the error rate.
-    `thresholds` are in the user's units; None means that the sweep looks for them. `spec` stands in place of a file
-    of scores. `train` are the labels it is or was trained on; items that are there too are `leaks`. `name` is
+    `thresholds` are in the user's units; None means that the sweep looks for them. `spec` stands in place of a
+    file of scores. `train` are the labels it is or was trained on; items that are there too are `leaks`. `name` is
     empty where the study has one router only.
     """
 
@@ -158,7 +158,8 @@ class RoutingStudy:
     """A routing study. `fingerprint` hashes what it says, not how it is written; secrets are no part of it.
 
     `routers` are all routers of a study that compares several, of which `router` is the first; empty where there
-    is one.
+    is one. `samples` are the runs of each item that the study means to have: one that is missing counts as
+    unanswered; None where it does not say.
     """
 
     name: str
@@ -188,6 +189,7 @@ class RoutingStudy:
     fingerprint: str = ""
     notices: tuple[str, ...] = ()
     routers: tuple[Router, ...] = ()
+    samples: int | None = None
 
     @property
     def tier_names(self) -> tuple[str, ...]:

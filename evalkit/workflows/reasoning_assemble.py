@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evalkit.errors import Fault, InputError
 from evalkit.grading.final_answer import final_text
 from evalkit.labels.labelset import LabelSet
+from evalkit.outcomes.owed import absent_note, owed_runs
 from evalkit.outcomes.status import Status
 from evalkit.outcomes.table import Outcomes
 from evalkit.reasoning.data import ClassLimit, Floats, LadderData, Limits, Settings
@@ -19,13 +20,8 @@ from evalkit.reasoning.runs import ArmRuns, ladder, loop_runs, pooled, vote_runs
 from evalkit.routing.data import rescaled
 from evalkit.study.reasoning_models import Arm, ReasoningStudy
 from evalkit.study.wire import Same, same_requests
-from evalkit.workflows.reasoning_runs import (
-    absent_note,
-    owed_runs,
-    recorded_runs,
-    refuse_unmet_samples,
-    time_notes,
-)
+from evalkit.workflows.reasoning_runs import recorded_runs, time_notes
+from evalkit.workflows.samples import refuse_unmet_samples
 
 __all__ = ["AssembledLadder", "assemble_ladder", "ladder_settings"]
 
@@ -64,7 +60,7 @@ def assemble_ladder(
         assumed += filled
         own[arm.name] = runs
         if absent:
-            notes.append(absent_note(arm.name, absent, study.samples))
+            notes.append(absent_note(arm.name, absent, study.samples, noun="arm", items="tasks"))
     for same in merged:
         own[same.kept] = pooled([own[name] for name in (same.kept, *same.others)])
     arms = [arm for arm in study.arms if arm.name not in absorbed]

@@ -6,51 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evalkit.errors import Fault, InputError
 from evalkit.outcomes.status import Status
 from evalkit.outcomes.table import Outcomes
 from evalkit.reasoning.data import Bools, Floats
 from evalkit.reasoning.runs import ArmRuns
 from evalkit.study.reasoning_models import Arm, ReasoningStudy
 
-__all__ = ["absent_note", "owed_runs", "recorded_runs", "refuse_unmet_samples", "time_notes"]
-
-
-def refuse_unmet_samples(study: ReasoningStudy, reported: Outcomes) -> None:
-    """A study whose outcomes nowhere have the runs that it declares was not run as it says."""
-    most = int(reported.present.sum(axis=2).max(initial=0))
-    if study.samples is not None and 0 < most < study.samples:
-        what = f"is {study.samples}, and no task has more than {most} run{'s' if most > 1 else ''} of an arm"
-        fix = f"record the runs that are missing, or write samples: {most} where no more were made"
-        raise InputError(Fault(what, fix, file=str(study.path), field="samples"))
-
-
-def owed_runs(present: Bools, samples: int | None) -> tuple[Bools, int]:
-    """((T, S) runs of an arm with those that should be there and are not, how many of these).
-
-    Each task owes the runs that the study declares, else as many as the task of this arm with the most. A log
-    that drops failed runs looks just like that, so that a run that is not there counts as unanswered, at a cost
-    that is not known. Tasks without any run stay as they are: they count as unanswered anyway.
-    """
-    count = present.sum(axis=1)
-    owed = int(count.max(initial=0)) if samples is None else min(samples, present.shape[1])
-    short = np.where(count > 0, np.maximum(owed - count, 0), 0)
-    free = ~present
-    return np.asarray(present | (free & (np.cumsum(free, axis=1) <= short[:, None]))), int(short.sum())
-
-
-def absent_note(name: str, absent: int, samples: int | None) -> str:
-    """What to say of the runs of an arm that should be there and are not."""
-    some = f"arm {name}: {absent:,} run{' is' if absent == 1 else 's are'} missing"
-    if samples is not None:
-        return (
-            f"{some} of samples: {samples}, and count as unanswered, at an unknown cost: a log may have dropped "
-            "what failed. Record them, or lower samples where no more were made"
-        )
-    return (
-        f"{some} against its tasks with the most runs, and count as unanswered, at an unknown cost: a log may "
-        "have dropped what failed. Record them, or write samples: with the runs that every task was to have"
-    )
+__all__ = ["recorded_runs", "time_notes"]
 
 
 def _seconds(arm: Arm, j: int, reported: Outcomes) -> Floats:

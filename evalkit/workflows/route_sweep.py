@@ -12,6 +12,7 @@ from evalkit.errors import Fault, InputError
 from evalkit.labels.labelset import LabelSet
 from evalkit.labels.read import read_labels
 from evalkit.outcomes.decisions import Decisions, read_decisions
+from evalkit.outcomes.owed import with_owed
 from evalkit.outcomes.rates import nothing_scored, silent_tiers
 from evalkit.outcomes.read import read_outcomes
 from evalkit.outcomes.scores import Scores, read_scores
@@ -30,6 +31,7 @@ from evalkit.workflows.pricing import Priced, price_outcomes
 from evalkit.workflows.provenance import dependency_versions, utc_now
 from evalkit.workflows.replay_facts import ReplayFacts, replay_facts
 from evalkit.workflows.result import result_document
+from evalkit.workflows.samples import refuse_unmet_samples
 from evalkit.workflows.served import as_asked
 
 __all__ = ["Inputs", "RouteSweep", "look_at", "looks_record", "read_inputs", "route_sweep"]
@@ -93,7 +95,8 @@ def read_inputs(study: RoutingStudy) -> Inputs:
             faults, read_outcomes, study.outcomes, **about, pass_at=study.pass_at, missing=study.missing_outcomes
         )
     if outcomes is not None:
-        outcomes = as_asked(outcomes, study.tiers, study.calls.aliases)
+        refuse_unmet_samples(study, outcomes, items="item", tiers="a tier")
+        outcomes = with_owed(as_asked(outcomes, study.tiers, study.calls.aliases), study.samples)
     router = study.router
     if router.scores is not None:
         scores = _read(
