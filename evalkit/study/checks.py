@@ -73,12 +73,12 @@ def check_router(
         section.fault("seconds", what, "write the seconds that routing adds to a request; write 0 if none")
 
 
-def check_replay(top: Section, tiers: Sequence[Tier], router: Router | None) -> None:
+def check_replay(top: Section, tiers: Sequence[Tier], routers: Sequence[Router]) -> None:
     """Without recorded outcomes the models have to be called and their replies graded.
 
-    A point fixed in advance (thresholds or decisions) can be judged on its under-routing alone.
+    Points fixed in advance (thresholds or decisions) can be judged on their under-routing alone.
     """
-    fixed = router is not None and (router.thresholds is not None or router.decisions is not None)
+    fixed = bool(routers) and all(r.thresholds is not None or r.decisions is not None for r in routers)
     if top.has("outcomes") or (fixed and not top.has("rubric")):
         return
     without = [tier.name for tier in tiers if tier.model is None]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evalkit.costs.decimals import plain_decimal
 from evalkit.study.calls import Calls
-from evalkit.study.models import RouterSpec, RoutingStudy, Source
+from evalkit.study.models import Router, RouterSpec, RoutingStudy, Source
 from evalkit.study.reasoning_models import ReasoningStudy
 
 __all__ = ["study_fingerprint"]
@@ -72,11 +72,12 @@ def _canonical(value: object) -> object:
     if isinstance(value, RouterSpec):  # where its file is does not matter
         return [value.kind, value.written, value.function, _canonical(value.options)]
     if is_dataclass(value) and not isinstance(value, type):
-        return {
+        said = {
             item.name: _canonical(getattr(value, item.name))
             for item in fields(value)
             if item.name != "secrets" and not _as_before(item.name, getattr(value, item.name))
         }
+        return {**said, "kind": None} if isinstance(value, Router) else said  # a field that was always empty
     if isinstance(value, Mapping):
         return {str(key): _canonical(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -104,7 +104,6 @@ class Router:
     cost_usd: Decimal
     policy: Policy = "direct"
     scores: Source | None = None
-    kind: str | None = None
     higher_means: Direction | None = None
     trained_on: TrainedOn | None = None
     seconds: float | None = None
@@ -117,6 +116,11 @@ class Router:
     spec: RouterSpec | None = None
     train: Source | None = None
     leaks: Leaks = "error"
+
+    @property
+    def policies(self) -> int:
+        """How many policies of it are judged, of which the better is chosen."""
+        return 2 if self.policy == "both" else 1
 
     @property
     def rule(self) -> str:
@@ -190,6 +194,11 @@ class RoutingStudy:
     notices: tuple[str, ...] = ()
     routers: tuple[Router, ...] = ()
     samples: int | None = None
+
+    @property
+    def all_routers(self) -> tuple[Router, ...]:
+        """The routers to judge, one or several."""
+        return self.routers or (self.router,)
 
     @property
     def tier_names(self) -> tuple[str, ...]:

@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
-__all__ = ["SECTIONS", "elsewhere"]
+__all__ = ["ROUTER_OPTIONS", "SECTIONS", "elsewhere"]
+
+ROUTER_OPTIONS: dict[str, tuple[str, ...]] = {}
+"""Settings of the routers that evalkit fits, and the kinds that each belongs to."""
+
+_ROUTER = (
+    "policy",
+    "scores",
+    "kind",
+    "rules",
+    "model",
+    "function",
+    "train",
+    "leaks",
+    *ROUTER_OPTIONS,
+    "higher_means",
+    "trained_on",
+    "cost_usd",
+    "seconds",
+    "thresholds",
+    "decisions",
+    "missing_scores",
+    "probability",
+    "routers",
+)
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "": (
@@ -19,6 +43,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "missing_outcomes",
         "pass_at",
         "router",
+        "routers",
         "risk",
         "contract_failure_cost",
         "limits",
@@ -34,26 +59,20 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "local_models",
         "replay",
     ),
-    "router": (
-        "policy",
-        "scores",
-        "kind",
-        "higher_means",
-        "trained_on",
-        "cost_usd",
-        "seconds",
-        "thresholds",
-        "decisions",
-        "missing_scores",
-        "probability",
-        "routers",
-    ),
+    "router": _ROUTER,
+    "routers[]": ("name", *_ROUTER),
     "limits": ("min_pass_rate", "max_cost_per_request", "p95_task_seconds", "max_escalation"),
     "tiers[]": ("name", "model", "params", "cost_usd"),
     "risk.<class>": ("under_route_loss", "max_under_route", "gate_on", "weight"),
     "source": ("path", "columns", "encoding"),
 }
-"""Known keys by section. `tiers[]`, `risk.<class>` and `source` are sections that occur more than once."""
+"""Known keys by section. `tiers[]`, `routers[]`, `risk.<class>` and `source` occur more than once."""
+
+_PLACES = {
+    "": "at the top of the study",
+    "tiers[]": "in an entry of tiers",
+    "routers[]": "in an entry of routers",
+}
 
 _DIRECTION = "write router.higher_means: needs_stronger (a high score asks for a stronger tier) or cheap_is_enough"
 _FOREIGN: dict[str, str] = {
@@ -81,7 +100,7 @@ def elsewhere(section: str, key: str) -> tuple[str, str] | None:
     """(what, fix) for a key that this section does not know but another section or another tool does."""
     for other, keys in SECTIONS.items():
         if other not in {section, "source"} and key in keys:
-            place = {"": "at the top of the study", "tiers[]": "in an entry of tiers"}.get(other, f"under {other}")
+            place = _PLACES.get(other, f"under {other}")
             return f"does not belong {_here(section)}", f"write it {place}"
     if key in _FOREIGN:
         return "is not a key of a routing study", _FOREIGN[key]
@@ -89,4 +108,4 @@ def elsewhere(section: str, key: str) -> tuple[str, str] | None:
 
 
 def _here(section: str) -> str:
-    return {"": "at the top of the study", "tiers[]": "in an entry of tiers"}.get(section, f"under {section}")
+    return _PLACES.get(section, f"under {section}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from evalkit.errors import Fault, InputError
+from evalkit.errors import Fault, InputError, visible
 from evalkit.study import nodes
 from evalkit.study.calls_section import read_calls
 from evalkit.study.checks import check_replay, check_risk, check_router, weight_notices
@@ -15,13 +16,14 @@ from evalkit.study.fields import Report, Section
 from evalkit.study.fingerprint import study_fingerprint
 from evalkit.study.models import LabelsKind, MissingOutcomes, RoutingStudy
 from evalkit.study.names import SECTIONS, elsewhere
+from evalkit.study.router_section import read_routers
 from evalkit.study.secrets import hide_secrets
-from evalkit.study.sections import MOST_LOSS_USD, read_limits, read_name, read_risk, read_router, read_tiers
+from evalkit.study.sections import MOST_LOSS_USD, read_limits, read_name, read_risk, read_tiers
 from evalkit.study.sources import Folder, read_file, read_prices, read_source
 from evalkit.study.strict_yaml import load_yaml
 from evalkit.study.thresholds import parse_thresholds, threshold_problems
 
-__all__ = ["override", "read_study"]
+__all__ = ["only_router", "override", "read_study"]
 
 MAX_SEED = 2**32 - 1
 
@@ -66,7 +68,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
     labels = read_source(top, "labels", base, missing="name the file of labels")
     outcomes = read_source(top, "outcomes", base)
     tiers = read_tiers(top)
-    router = read_router(top, base)
+    routers = read_routers(top, base)
     risk = read_risk(top)
     limits = read_limits(top)
     labels_kind = top.choice("labels_kind", ("human", "author_rule", "derived", "model"))
@@ -88,10 +90,10 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
     policy = read_file(top, "policy", base)
     calls = read_calls(top, base)
     check_risk(top, risk)
-    if router is not None:
+    for router in routers:
         check_router(router, tiers, risk, limits)
-    check_replay(top, tiers, None if router is None else router.value)
-    if name is None or labels is None or router is None:
+    check_replay(top, tiers, [router.value for router in routers])
+    if name is None or labels is None or not routers:
         return None
     return RoutingStudy(
         name=name,
@@ -99,7 +101,8 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
         base=path.parent,
         labels=labels,
         tiers=tiers,
-        router=router.value,
+        router=routers[0].value,
+        routers=tuple(router.value for router in routers) if len(routers) > 1 else (),
         risk={key: entry.value for key, entry in risk.items()},
         description=description,
         labels_kind=cast(LabelsKind, labels_kind or "human"),
@@ -117,8 +120,26 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
         near_total_escalation=0.95 if near_total is None else near_total,
         bootstrap_replicates=2000 if replicates is None else replicates,
         calls=calls,
+        samples=calls.samples if top.has("samples") else None,
         notices=notices + tuple(weight_notices(risk)),
     )
+
+
+def only_router(study: RoutingStudy, name: str) -> RoutingStudy:
+    """The study with one of its several routers; it was picked out of all, so it shares the error rate with them.
+
+    Raises `InputError` where there is no such router.
+    """
+    if not study.routers:
+        what = "is given, and the study has one router, without a name"
+        raise InputError(Fault(what, "leave it out", field="--router"))
+    chosen = next((r for r in study.routers if r.name == unicodedata.normalize("NFC", name)), None)
+    if chosen is None:
+        names = ", ".join(visible(r.name) for r in study.routers)
+        what = f'"{visible(name, 60)}" is none of its routers: {names}'
+        raise InputError(Fault(what, "name one of them", field="--router"))
+    shared = sum(r.routers * r.policies for r in study.routers)
+    return replace(study, router=replace(chosen, routers=-(-shared // chosen.policies)), routers=())
 
 
 def override(
@@ -126,15 +147,21 @@ def override(
     *,
     threshold: str | float | Sequence[float | str] | None = None,
     seed: int | None = None,
+    router: str | None = None,
 ) -> RoutingStudy:
     """The study with options of the command line in place of what its file says, and its new fingerprint.
 
     `threshold`: in the user's units; one number, several, or text such as `0.3,0.6`. `seed`: from 0 to 2^32 - 1.
+    `router`: the name of the one router to judge of several; it still counts as picked out of all of them.
     Raises `InputError` that names the option.
     """
     faults: list[Fault] = []
-    changed = study
+    changed = study = study if router is None else only_router(study, router)
     if threshold is not None:
+        if study.routers:
+            names = ", ".join(visible(r.name) for r in study.routers)
+            what = f"the study has several routers: {names}; a threshold belongs to one of them"
+            raise InputError(Fault(what, "name it with --router", field="--threshold"))
         values = parse_thresholds(threshold, "--threshold")
         if study.router.decisions is not None:
             faults.append(

@@ -11,22 +11,11 @@ from evalkit.errors import visible
 from evalkit.study import nodes
 from evalkit.study.calls_section import read_secrets
 from evalkit.study.fields import Section, clean_name, shown
-from evalkit.study.models import (
-    Direction,
-    GateOn,
-    Limits,
-    MissingScores,
-    Policy,
-    Risk,
-    Router,
-    Tier,
-    TrainedOn,
-)
+from evalkit.study.models import GateOn, Limits, Risk, Tier
 from evalkit.study.names import SECTIONS, elsewhere
-from evalkit.study.nodes import Node, Scalar, join_path
-from evalkit.study.sources import Folder, read_source
+from evalkit.study.nodes import Scalar, join_path
 
-__all__ = ["Read", "read_limits", "read_name", "read_params", "read_risk", "read_router", "read_tiers"]
+__all__ = ["Read", "floats", "read_limits", "read_name", "read_params", "read_risk", "read_tiers"]
 
 T = TypeVar("T")
 
@@ -45,8 +34,6 @@ MOST_USD = 1_000_000
 MOST_LOSS_USD = 1_000_000_000_000
 """Above it the costs beside a loss are lost to rounding."""
 _RESERVED = {"unsolvable"}
-_KINDS = ("rules", "classifier", "semantic", "python")
-_ROUTER_FIX = "write a router section: scores, higher_means, trained_on and cost_usd, or decisions and cost_usd"
 
 
 def read_name(top: Section) -> str | None:
@@ -124,112 +111,16 @@ def read_params(section: Section) -> Mapping[str, object]:
     if not isinstance(node, nodes.Mapping):
         section.fault("params", f"is {shown(node)}, not a mapping", "write {max_tokens: 400, ...}")
         return {}
-    return cast("dict[str, object]", _floats(nodes.plain(node)))
+    return cast("dict[str, object]", floats(nodes.plain(node)))
 
 
-def _floats(value: object) -> object:
-    """Parameters go to a provider as JSON, so decimals become floats."""
+def floats(value: object) -> object:
+    """A plain value of YAML as JSON has it: decimals become floats."""
     if isinstance(value, dict):
-        return {key: _floats(item) for key, item in value.items()}
+        return {key: floats(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_floats(item) for item in value]
+        return [floats(item) for item in value]
     return float(value) if isinstance(value, Decimal) else value
-
-
-def read_router(top: Section, base: Folder) -> Read[Router] | None:
-    """The router section. None where it is missing or has no usable cost."""
-    node = top.get("router", missing=_ROUTER_FIX)
-    if node is None:
-        return None
-    if not isinstance(node, nodes.Mapping):
-        top.fault("router", f"is {shown(node)}, not a mapping", _ROUTER_FIX)
-        return None
-    section = Section(top.report, node, "router", SECTIONS["router"], lambda key: elsewhere("router", key))
-    policy = section.choice("policy", ("direct", "cascade", "both"))
-    scores = read_source(section, "scores", base)
-    decisions = read_source(section, "decisions", base)
-    kind = section.choice("kind", _KINDS)
-    if kind is not None:
-        section.fault(
-            "kind", f"{kind} routers cannot be run here", "score the items, and name the file under scores"
-        )
-    given = [key for key in ("scores", "decisions") if section.has(key)]
-    if len(given) == 2:
-        section.fault(
-            "decisions", "stands beside scores", "keep one: scores to judge a score, decisions to judge a policy"
-        )
-    elif not given and kind is None:
-        section.fault(
-            "scores", "is required where there are no decisions", "name the file of scores, or of decisions"
-        )
-    scored = given == ["scores"]
-    higher_means = section.choice(
-        "higher_means",
-        ("needs_stronger", "cheap_is_enough"),
-        missing=(
-            "write needs_stronger (a high score asks for a stronger tier) or cheap_is_enough; it is never guessed"
-            if scored
-            else None
-        ),
-    )
-    trained_on = section.choice(
-        "trained_on",
-        ("other_items", "cross_fitted", "these_items", "untrained"),
-        missing="write other_items, cross_fitted, these_items or untrained" if scored else None,
-    )
-    if given == ["decisions"]:
-        for key in ("thresholds", "higher_means", "missing_scores", "probability"):
-            if section.has(key):
-                section.fault(key, "means nothing for decisions", "delete it")
-        if policy == "both":
-            section.fault("policy", "is both, and decisions come from one policy", "write direct or cascade")
-    cost = section.decimal(
-        "cost_usd", high=MOST_USD, missing="write the USD a request costs to route; write 0 if it is free"
-    )
-    seconds = section.number("seconds")
-    missing_scores = section.choice("missing_scores", ("escalate", "cheapest"))
-    probability = section.flag("probability")
-    thresholds = _thresholds(section)
-    routers = section.integer("routers", low=1, high=10_000)
-    if cost is None:
-        return None
-    router = Router(
-        cost_usd=cost,
-        policy=cast(Policy, policy or "direct"),
-        scores=scores,
-        higher_means=cast("Direction | None", higher_means),
-        trained_on=cast("TrainedOn | None", trained_on),
-        seconds=seconds,
-        thresholds=thresholds,
-        decisions=decisions,
-        missing_scores=cast("MissingScores | None", missing_scores),
-        probability=bool(probability),
-        routers=1 if routers is None else routers,
-    )
-    return Read(router, section)
-
-
-def _thresholds(section: Section) -> tuple[float, ...] | None:
-    node = section.get("thresholds")
-    if node is None:
-        return None
-    if not isinstance(node, nodes.Sequence):
-        section.fault("thresholds", f"is {shown(node)}, not a list", _list_fix(node))
-        return None
-    numbers = [
-        section.number_of(item, item.line, join_path(section.where("thresholds"), index))
-        for index, item in enumerate(node.items)
-    ]
-    if not numbers:
-        section.fault(
-            "thresholds", "is an empty list", "write the thresholds, or leave the key out to search for them"
-        )
-    values = [float(number) for number in numbers if number is not None]
-    return tuple(values) if numbers and len(values) == len(numbers) else None
-
-
-def _list_fix(node: Node) -> str:
-    return f"write [{visible(node.text, 60)}]" if isinstance(node, Scalar) else "write a list of numbers"
 
 
 def read_risk(top: Section) -> dict[str, Read[Risk]]:

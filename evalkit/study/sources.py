@@ -15,7 +15,7 @@ from evalkit.study.names import SECTIONS
 from evalkit.study.nodes import Scalar, join_path
 from evalkit.study.prices_base import GENAI_PRICES
 
-__all__ = ["Folder", "read_file", "read_prices", "read_source"]
+__all__ = ["Folder", "read_file", "read_folder", "read_prices", "read_source"]
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "labels": (
@@ -56,6 +56,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "scores": ("id", "score"),
     "decisions": ("id", "routed_tier"),
 }
+_COLUMNS["train"] = _COLUMNS["labels"]
 _BY_TIER = ("score_", "verifier_usd_")
 
 
@@ -93,6 +94,27 @@ def read_file(section: Section, key: str, base: Folder) -> Path | None:
     return None if written is None else _existing(section, key, written, base)
 
 
+def read_folder(section: Section, key: str, base: Folder) -> Path | None:
+    """The name of one folder that is there."""
+    written = section.text(key)
+    if written is None:
+        return None
+    if HIDDEN in written:
+        section.fault(key, "is a name that looks like a key or password", "rename the folder")
+        return None
+    path = base.base / written
+    try:
+        if path.is_dir() or not base.must_exist:
+            return path
+        what = (
+            f'"{visible(written)}" is no folder' if path.exists() else f'there is no folder "{visible(written)}"'
+        )
+    except (OSError, ValueError):
+        what = f'"{visible(written)}" cannot be the name of a folder'
+    section.fault(key, what, "name a folder, relative to that of the study file")
+    return None
+
+
 def read_prices(section: Section, base: Folder) -> Path | None:
     """The file of the price card; `genai-prices` is no file but the prices of that package."""
     if section.has("prices") and section.text("prices") == GENAI_PRICES:
@@ -111,7 +133,7 @@ def _resolved(
     table: str | None = None,
 ) -> Source | None:
     if written.startswith("hf://"):
-        if (table or key) != "labels":
+        if (table or key) not in {"labels", "train"}:
             section.fault(key, "is a Hub address, and only labels are read from the Hub", "name a file")
             return None
         return Source(written=written, hf=written, columns=columns, encoding=encoding)

@@ -236,8 +236,10 @@ def test_scores_and_decisions_exclude_each_other(write: Write) -> None:
     text = changed(SMALL, "scores: scores.csv, higher_means: cheap_is_enough, trained_on: other_items, ", "")
     (message,) = faults(write(text))
     assert "router.scores: is required where there are no decisions" in message
-    text = changed(SMALL, "scores: scores.csv", "kind: python")
-    assert any("router.kind: python routers cannot be run here" in message for message in faults(write(text)))
+    text = changed(SMALL, "cost_usd: 0", "cost_usd: 0, kind: rules, rules: rules.yaml")
+    assert any(
+        "router.kind: stands beside scores: the router is run, or" in message for message in faults(write(text))
+    )
 
 
 def test_what_routing_costs_and_takes_is_said_not_assumed(write: Write) -> None:
