@@ -4,6 +4,9 @@ A look is a new combination of labels, outcomes, scores and study; running the s
 look spends everything, so that a study cannot be tuned on its labels until it passes. The record lies beside the
 labels and grows only. A copy of the labels in the same folder is the same label set: what the records there say of
 its fingerprint counts too.
+
+A look at less is completed by the first that adds what was missing, and both are one look: requests that nobody
+answered, or, where several thresholds are searched for, costs. Nothing could be selected before.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ __all__ = ["Look", "looks_path", "looks_text", "take_look"]
 
 _SCHEMA = "evalkit.looks/1"
 _SUFFIX = ".looks.json"
+_ADDED = frozenset({"outcomes", "costs"})
+_ABOUT = frozenset({"key", "delta", "first_at", "completes"})
 
 
 @dataclass(frozen=True)
@@ -51,25 +56,29 @@ def take_look(
 
     parts: fingerprints of labels, outcomes, scores and study. With one look declared the first spends `delta`;
     with J declared, look j spends delta / 2**j. A look beyond those declared, or one for which too little is
-    left, spends nothing and certifies nothing. `now` is UTC text. With `book` False nothing is written: for input
-    that leaves no verdict open but insufficient evidence, whatever the labels say. Raises InputError where the
-    record is damaged.
+    left, spends nothing and certifies nothing. `now` is UTC text. With `book` False nothing is written. Parts that
+    are named outcomes and costs are left out while there are none. Raises InputError where the record is damaged.
     """
     key = hashlib.sha256(json.dumps(dict(sorted(parts.items()))).encode()).hexdigest()
     with _alone(record.parent):
         own = _read(record)
         looks = [*own, *_of_copies(record, parts.get("labels"), {entry["key"] for entry in own})]
-        for number, entry in enumerate(looks, start=1):
-            if entry["key"] == key:
-                return Look(number, declared, entry["delta"], recorded=True)
-        number = len(looks) + 1
-        spent = sum(entry["delta"] or 0.0 for entry in looks)
-        share = delta if declared == 1 else delta / 2**number
-        allowed = number <= declared and spent + share <= delta * (1 + 1e-9)
-        granted = share if allowed else None
+        numbers, spent = _counted(looks)
+        if key in numbers:
+            entry = next(e for e in looks if e["key"] == key)
+            return Look(numbers[key], declared, entry["delta"], recorded=True)
+        less = _completed(looks, parts)
+        if less is not None:
+            number, granted = numbers[less["key"]], less["delta"]
+        else:
+            number = max(numbers.values(), default=0) + 1
+            share = delta if declared == 1 else delta / 2**number
+            allowed = number <= declared and spent + share <= delta * (1 + 1e-9)
+            granted = share if allowed else None
         if not book:
             return Look(number, declared, granted, recorded=True)
-        look = {"key": key, "delta": granted, "first_at": now, **dict(sorted(parts.items()))}
+        whole = {} if less is None else {"completes": less["key"]}
+        look = {"key": key, "delta": granted, "first_at": now, **whole, **dict(sorted(parts.items()))}
         text = json.dumps({"schema": _SCHEMA, "looks": [*own, look]}, indent=1, ensure_ascii=False) + "\n"
         return Look(number, declared, granted, recorded=_write(record, text))
 
@@ -79,6 +88,31 @@ def looks_text(record: Path, labels: str) -> str:
     own = _read(record)
     looks = [*own, *_of_copies(record, labels, {entry["key"] for entry in own})]
     return json.dumps({"schema": _SCHEMA, "looks": looks}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _counted(looks: list[dict[str, Any]]) -> tuple[dict[str, int], float]:
+    """(number of each look by its key, error rate spent by all); one that completes another shares its number."""
+    numbers: dict[str, int] = {}
+    spent, count = 0.0, 0
+    for entry in looks:
+        less = numbers.get(entry.get("completes", ""))
+        if less is None:
+            count += 1
+            spent += entry["delta"] or 0.0
+        numbers.setdefault(entry["key"], count if less is None else less)
+    return numbers, spent
+
+
+def _completed(looks: list[dict[str, Any]], parts: Mapping[str, str]) -> dict[str, Any] | None:
+    """The look at less that these parts complete: all that it had is the same, and no other look completed it."""
+    done = {entry.get("completes") for entry in looks}
+    for entry in looks:
+        had = {name: value for name, value in entry.items() if name not in _ABOUT}
+        added = parts.keys() - had.keys()
+        same = all(parts.get(name) == value for name, value in had.items())
+        if added and added <= _ADDED and same and entry["key"] not in done:
+            return entry
+    return None
 
 
 @contextmanager
@@ -137,7 +171,8 @@ def _read(record: Path) -> list[dict[str, Any]]:
 def _is_look(entry: dict[str, Any]) -> bool:
     delta = entry["delta"]
     number = isinstance(delta, int | float) and not isinstance(delta, bool)
-    return isinstance(entry["key"], str) and (delta is None or (number and 0 <= delta <= 1))
+    names = isinstance(entry["key"], str) and isinstance(entry.get("completes", ""), str)
+    return names and (delta is None or (number and 0 <= delta <= 1))
 
 
 def _damaged(record: Path, what: str) -> Fault:

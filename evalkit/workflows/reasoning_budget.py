@@ -206,9 +206,10 @@ def look_at(inputs: LadderInputs, now: str, *, book: bool = True) -> Look:
     study = inputs.study
     parts = {
         "labels": inputs.labels.fingerprint,
-        "outcomes": _judged_fingerprint(inputs),
         "study": _question_fingerprint(study),
     }
+    if nothing_scored(inputs.outcomes) is None:  # the first runs that are answered complete a look without
+        parts["outcomes"] = _judged_fingerprint(inputs)
     if inputs.policy is not None:  # to ask for something else of the same labels is another look
         parts["policy"] = inputs.policy["gates_sha256"]
     delta = 1.0 - study.confidence

@@ -19,8 +19,11 @@ from evalkit.outcomes.scores import Scores, read_scores
 from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult, analyse
 from evalkit.routing.intervals import point_intervals
+from evalkit.study.calls import Calls
+from evalkit.study.fingerprint import study_fingerprint
 from evalkit.study.models import LabelsKind, RoutingStudy, Source
 from evalkit.study.thresholds import threshold_problems
+from evalkit.tabular.fingerprint import Fingerprint
 from evalkit.workflows.assemble import Assembled, assemble, refuse_small_estimates, settings_of
 from evalkit.workflows.evidence import evidence_limits
 from evalkit.workflows.gate_policy import under_policy
@@ -245,22 +248,50 @@ def looks_record(study: RoutingStudy) -> Path:
 
 
 def look_at(inputs: Inputs, now: str, *, book: bool = True) -> Look:
-    """The look that judging these inputs is; with `book` False the record of looks is read only."""
+    """The look that judging these inputs is; with `book` False the record of looks is read only.
+
+    With two tiers costs are no part of it: whichever threshold of the certified range they choose, the range is
+    tested the same way. A path over several thresholds is aimed at least cost, so there other costs are another
+    look, and the first that are known complete one without. So do the first requests that are answered.
+    """
     study = inputs.study
-    parts = {"labels": inputs.labels.fingerprint, "study": study.fingerprint}
-    for name, part in (("outcomes", inputs.outcomes), ("scores", inputs.scores), ("decisions", inputs.decisions)):
+    parts = {"labels": inputs.labels.fingerprint, "study": _question_fingerprint(study)}
+    for name, part in (("scores", inputs.scores), ("decisions", inputs.decisions)):
         if part is not None:
             parts[name] = part.fingerprint
-    if inputs.priced is not None and inputs.priced.card_hash is not None:
-        parts["prices"] = inputs.priced.card_hash
     if inputs.policy is not None:  # to ask for something else of the same labels is another look
         parts["policy"] = inputs.policy["gates_sha256"]
-    cost = inputs.assembled.data.tier_cost_usd
-    fixed = study.router.thresholds is not None or inputs.decisions is not None
-    # Where a cost is unknown no threshold can be selected: putting that right must not cost the look.
-    book = book and (fixed or (cost is not None and not bool(np.isnan(cost).any())))
+    if inputs.outcomes is not None and nothing_scored(inputs.outcomes) is None:
+        parts["outcomes"] = _arrays_fingerprint(inputs, *_TESTED)
+        cost = inputs.assembled.data.tier_cost_usd
+        fixed = study.router.thresholds is not None or inputs.decisions is not None
+        if len(study.tiers) > 2 and not fixed and cost is not None and not bool(np.isnan(cost).any()):
+            parts["costs"] = _arrays_fingerprint(inputs, "tier_cost_usd")
     delta = 1.0 - study.confidence
     return take_look(looks_record(study), parts, declared=study.looks, delta=delta, now=now, book=book)
+
+
+_TESTED = ("sampled", "replied", "passed", "answered", "contract_failed", "task_s")
+
+
+def _arrays_fingerprint(inputs: Inputs, *names: str) -> str:
+    """Hash of arrays of the analysis by item, whatever the order of the items."""
+    data = inputs.assembled.data
+    mark = Fingerprint("routing")
+    order = sorted(range(data.n), key=lambda i: inputs.labels.ids[i])
+    for name in names:
+        values = getattr(data, name)
+        if values is not None:
+            mark.numbers(name, values[order].astype(np.float64).ravel())
+    return mark.hexdigest()
+
+
+def _question_fingerprint(study: RoutingStudy) -> str:
+    """Hash of what the study asks, without how its outcomes came about, what a request costs at each tier and the
+    name of its gate policy, whose limits are in the study by now."""
+    tiers = tuple(replace(tier, cost_usd=None) for tier in study.tiers)
+    bare = replace(study, tiers=tiers, outcomes=None, prices=None, rubric=None, policy=None, calls=Calls())
+    return study_fingerprint(bare)
 
 
 def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:

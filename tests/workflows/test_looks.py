@@ -68,3 +68,48 @@ def test_the_record_is_strict_json_and_holds_when_a_look_was_first(tmp_path: Pat
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that takes no files from anybody")
 def test_a_record_that_cannot_be_written_is_said() -> None:
     assert look(Path("/proc/labels.csv.looks.json"), "a").recorded is False
+
+
+def parts_of(**more: str) -> dict[str, str]:
+    return {"labels": "a", "study": "s", **more}
+
+
+def taken(record: Path, declared: int = 1, **more: str) -> tuple[int, float | None]:
+    found = take_look(record, parts_of(**more), declared=declared, delta=0.05, now=NOW)
+    return found.number, found.delta
+
+
+def test_the_first_outcomes_and_then_the_first_costs_complete_a_look(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    assert taken(record) == (1, 0.05)
+    assert taken(record, outcomes="o") == (1, 0.05)
+    assert taken(record, outcomes="o", costs="c") == (1, 0.05)
+    assert taken(record, outcomes="o") == (1, 0.05)  # running one again is no look
+    assert taken(record, outcomes="o", costs="other") == (2, None)
+    assert taken(record, outcomes="other") == (3, None)
+
+
+def test_a_look_is_completed_once(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    assert taken(record) == (1, 0.05)
+    assert taken(record, outcomes="o", costs="c") == (1, 0.05)
+    assert taken(record, outcomes="o") == (2, None)
+    assert taken(record, outcomes="p", costs="c") == (3, None)
+
+
+def test_what_completes_a_look_changes_nothing_else_of_it(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    assert taken(record) == (1, 0.05)
+    found = take_look(
+        record, {"labels": "a", "study": "lower limits", "outcomes": "o"}, declared=1, delta=0.05, now=NOW
+    )
+    assert (found.number, found.delta) == (2, None)
+    assert taken(record, policy="p") == (3, None)  # another question is no completion
+
+
+def test_completed_looks_of_several_declared_spend_no_more(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    assert taken(record, declared=2) == (1, 0.025)
+    assert taken(record, declared=2, outcomes="o") == (1, 0.025)
+    assert taken(record, declared=2, scores="z", outcomes="o") == (2, 0.0125)
+    assert taken(record, declared=2, scores="y", outcomes="o") == (3, None)

@@ -299,17 +299,6 @@ def test_derived_labels_are_called_derived_though_the_study_is_silent(
     assert "set by people" not in ran.html
 
 
-def test_unknown_costs_take_no_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_items(tmp_path)
-    outcomes = (tmp_path / "outcomes.csv").read_text(encoding="utf-8")
-    (tmp_path / "outcomes.csv").write_text(outcomes.replace("ok,0.02", "ok,"), encoding="utf-8")
-    write_study(tmp_path)
-    assert evalkit(capsys, tmp_path).code == 3
-    assert not list(tmp_path.glob("*.looks.json"))
-    (tmp_path / "outcomes.csv").write_text(outcomes, encoding="utf-8")
-    assert evalkit(capsys, tmp_path).code == 0
-
-
 def test_scores_that_rank_the_wrong_way_come_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_items(tmp_path)
     router = {"scores": "scores.csv", "higher_means": "cheap_is_enough", "trained_on": "other_items",
