@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evalkit.routing.audited import AuditedClass, audit_level, audited_class
 from evalkit.routing.data import Floats, RoutingData
 from evalkit.routing.points import ItemMeasures
 from evalkit.routing.sweep import Sweep, tier_steps
@@ -35,11 +36,13 @@ P95_SLOW_SHARE = 0.05
 
 @dataclass(frozen=True)
 class ClassCertificate:
-    """How far one risk class lets the level go. units: needs, or conversations with a need."""
+    """How far one risk class lets the level go. units: needs, or conversations with a need. audited: the audit of
+    its labels; None where they are taken to miss no need."""
 
     risk: int
     units: int
     tolerance: Tolerance
+    audited: AuditedClass | None = None
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,9 @@ class Shares:
 class Certificate:
     """The levels that keep every certified limit: `lowest` <= level <= `highest`, candidates of the sweep.
 
-    `classes` holds the certified classes only. highest -inf: some class or the pass rate is not certified even
-    with everything at the strongest tier; lowest +inf likewise for escalation and slow answers.
+    `classes` holds the certified classes only; `audit_level` is how far an audit of the labels reaches.
+    highest -inf: some class or the pass rate is not certified even with everything at the strongest tier; lowest
+    +inf likewise for escalation and slow answers.
     """
 
     classes: tuple[ClassCertificate, ...]
@@ -73,11 +77,12 @@ class Certificate:
     escalation_level: float
     slow_level: float
     n_requests: float
+    audit_level: float = np.inf
 
     @property
     def highest(self) -> float:
         """The largest level that keeps under-routing and quality."""
-        return min([self.pass_level, *(c.tolerance.threshold for c in self.classes)])
+        return min([self.pass_level, self.audit_level, *(c.tolerance.threshold for c in self.classes)])
 
     @property
     def lowest(self) -> float:
@@ -201,8 +206,15 @@ def certify(measures: ItemMeasures, levels: Floats, sweep: Sweep, shares: Shares
         if limit.limit is None or limit.on_estimate:
             continue
         level, weight = class_units(data, levels, r)
-        bound = certified_threshold(level, limit.limit, delta, weight)
-        classes.append(ClassCertificate(r, len(level), bound))
+        audited = audited_class(data, r, effective_n(weight), delta)
+        if audited is None:
+            bound = certified_threshold(level, limit.limit, delta, weight)
+        else:
+            room = audited.label_limit(limit.limit)
+            bound = Tolerance(-np.inf, -1.0, audited.n, 0.0)
+            if room is not None:
+                bound = certified_threshold(level, room, audited.half, weight)
+        classes.append(ClassCertificate(r, len(level), bound, audited))
     limits = settings.limits
     last = len(sweep) - 1
     pass_level = np.inf
@@ -217,6 +229,7 @@ def certify(measures: ItemMeasures, levels: Floats, sweep: Sweep, shares: Shares
         _from_cheapest(shares.escalated, limits.max_escalation, n, delta, sweep),
         _from_cheapest(shares.slow, None if limits.p95_task_s is None else P95_SLOW_SHARE, n, delta, sweep),
         n,
+        audit_level(data, levels),
     )
 
 

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ClassLimit", "Floats", "Limits", "RoutingData", "Settings", "rescaled"]
+__all__ = [
+    "AuditCounts",
+    "ClassLimit",
+    "Floats",
+    "LabelAudit",
+    "Limits",
+    "RoutingData",
+    "Settings",
+    "rescaled",
+]
 
 Floats = NDArray[np.float64]
 
@@ -21,6 +30,29 @@ def rescaled(weight: Floats) -> Floats:
     if np.ptp(weight) == 0:
         return np.ones(len(weight))
     return np.asarray(weight * (len(weight) / total), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditCounts:
+    """A second look at items of one risk class that are labelled with the cheapest tier.
+
+    cheap_labels: items with that label which stay below the strongest tier at the audited point; a random sample
+    of `audited` was judged again, and `missed` need more than the tier that they are sent to. scale: the largest
+    weight among them over the largest among the needs, at least 1.
+    """
+
+    cheap_labels: int
+    audited: int
+    missed: int
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class LabelAudit:
+    """An audit of the labels at one point: `classes` in declared order, `tier` (N,) where each item was sent."""
+
+    classes: tuple[AuditCounts, ...]
+    tier: NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -39,7 +71,8 @@ class RoutingData:
     verifier_usd (N, K - 1): what judging that tier's reply costs, where the scores say so; else None.
     group (N,): code of the conversation or cluster, 0..G-1; None where every item is its own.
     category (N,): code of the category, -1 none. direction (N,): items that only choose the direction of a
-        path over several thresholds (used with three or more tiers).
+        path over several thresholds (used with three or more tiers). audit: of the labels, None where none
+        was made; its counts are of the items that certify.
     """
 
     tiers: tuple[str, ...]
@@ -59,6 +92,7 @@ class RoutingData:
     group: NDArray[np.int64] | None = None
     category: NDArray[np.int32] | None = None
     direction: NDArray[np.bool_] | None = None
+    audit: LabelAudit | None = None
 
     @property
     def n(self) -> int:
@@ -103,6 +137,7 @@ class RoutingData:
             group=cut(self.group),
             category=cut(self.category),
             direction=None,
+            audit=None if self.audit is None else replace(self.audit, tier=self.audit.tier[mask]),
         )
 
 

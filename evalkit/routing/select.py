@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalkit.routing.certify import P95_SLOW_SHARE, Certificate, Shares, within
+from evalkit.routing.audited import seen_limit
+from evalkit.routing.certify import P95_SLOW_SHARE, Certificate, Shares, class_units, within
 from evalkit.routing.data import Floats
 from evalkit.routing.points import ItemMeasures
 from evalkit.routing.sweep import Sweep, tier_steps
+from evalkit.statistics.bounds import effective_n
 
 __all__ = ["Objective", "Selection", "least", "objective", "observed", "on_estimate", "select"]
 
@@ -68,8 +70,17 @@ def on_estimate(measures: ItemMeasures, shares: Shares, goal: Objective | None) 
         allowed &= mean <= settings.limits.max_cost_per_request_usd * (1 + 1e-12)
     for r, limit in enumerate(settings.classes):
         if limit.limit is not None and limit.on_estimate:
-            allowed &= ~(shares.under[r] > limit.limit + 1e-12)
+            allowed &= ~(shares.under[r] > _seen(measures, r, limit.limit) + 1e-12)
     return allowed
+
+
+def _seen(measures: ItemMeasures, r: int, limit: float) -> float:
+    """The observed rate of class r at its limit: lower, where an audit saw needs that the labels miss."""
+    data = measures.data
+    if data.audit is None:
+        return limit
+    _, weight = class_units(data, np.zeros((data.n, data.k - 1)), r)
+    return seen_limit(data, r, effective_n(weight), limit)
 
 
 def observed(measures: ItemMeasures, shares: Shares, goal: Objective | None) -> NDArray[np.bool_]:
@@ -78,7 +89,7 @@ def observed(measures: ItemMeasures, shares: Shares, goal: Objective | None) -> 
     allowed = on_estimate(measures, shares, goal)
     for r, limit in enumerate(settings.classes):
         if limit.limit is not None:
-            allowed &= ~(shares.under[r] > limit.limit + 1e-12)
+            allowed &= ~(shares.under[r] > _seen(measures, r, limit.limit) + 1e-12)
     limits = settings.limits
     if limits.min_pass_rate is not None and shares.failing is not None:
         allowed &= shares.failing <= 1.0 - limits.min_pass_rate + 1e-12

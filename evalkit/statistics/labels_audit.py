@@ -16,7 +16,7 @@ from evalkit.statistics._parameters import (
 )
 from evalkit.statistics.bounds import upper_bound
 
-__all__ = ["AuditedRate", "audited_rate", "true_rate_bound"]
+__all__ = ["AuditedRate", "audited_rate", "label_rate_limit", "true_rate_bound"]
 
 
 def true_rate_bound(label_rate: float, missed_share: float, precision: float = 1.0) -> float:
@@ -34,6 +34,24 @@ def true_rate_bound(label_rate: float, missed_share: float, precision: float = 1
     check_share("true_rate_bound", "precision", precision)
     among = 1.0 if label_rate >= precision else label_rate / precision
     return missed_share + (1.0 - missed_share) * among
+
+
+def label_rate_limit(limit: float, missed_share: float, precision: float = 1.0) -> float | None:
+    """The rate among labelled needs up to which the true rate keeps `limit`: `(limit - eta) / (1 - eta) * ppv`.
+
+    The inverse of `true_rate_bound` in its first argument. None where eta alone reaches the limit, so that no rate
+    among the labelled needs is low enough; 1.0 for limit 1, which nothing can break.
+
+    >>> round(label_rate_limit(0.0298, 0.01), 6)
+    0.02
+    """
+    check_share("label_rate_limit", "limit", limit)
+    check_share("label_rate_limit", "missed_share", missed_share)
+    check_share("label_rate_limit", "precision", precision)
+    if limit >= 1.0:
+        return 1.0
+    room = limit - missed_share
+    return room / (1.0 - missed_share) * precision if room > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
