@@ -16,7 +16,7 @@ from evalkit.study.reasoning_models import ReasoningStudy
 
 __all__ = ["study_fingerprint"]
 
-_NOT_CONTENT = {"path", "base", "fingerprint", "notices", "calls", "policy"}
+_NOT_CONTENT = {"path", "base", "fingerprint", "notices", "calls", "policy", "audit"}
 # What a study said before it could say this hashes as it did.
 _WHERE_GIVEN = {"instructions": (), "name": "", "spec": None, "train": None, "leaks": "error", "routers": ()}
 
@@ -38,6 +38,8 @@ def study_fingerprint(study: RoutingStudy | ReasoningStudy) -> str:
     content["rubric"] = _relative(study.rubric, study.base)
     if study.policy is not None:
         content["policy"] = _relative(study.policy, study.base)
+    if isinstance(study, RoutingStudy) and study.audit is not None:
+        content["audit"] = _relative(study.audit, study.base)
     if study.calls != Calls():
         calls = {
             item.name: getattr(study.calls, item.name) for item in fields(study.calls) if item.name != "options"

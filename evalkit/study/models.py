@@ -161,8 +161,8 @@ class Limits:
 class RoutingStudy:
     """A routing study. `fingerprint` hashes what it says, not how it is written; secrets are no part of it.
 
-    `routers` are all routers of a study that compares several, of which `router` is the first; empty where there
-    is one. `samples` are the runs of each item that the study means to have: one that is missing counts as
+    `audit` is what `evalkit labels audit` wrote. `routers` are all routers of a study that compares several, of
+    which `router` is the first; empty where there is one. `samples` are the runs of each item that the study means to have: one that is missing counts as
     unanswered; None where it does not say.
     """
 
@@ -193,6 +193,7 @@ class RoutingStudy:
     fingerprint: str = ""
     notices: tuple[str, ...] = ()
     routers: tuple[Router, ...] = ()
+    audit: Path | None = None
     samples: int | None = None
 
     @property

@@ -40,6 +40,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "prices",
         "rubric",
         "policy",
+        "audit",
         "missing_outcomes",
         "pass_at",
         "router",

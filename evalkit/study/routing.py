@@ -88,6 +88,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
     prices = read_prices(top, base)
     rubric = read_file(top, "rubric", base)
     policy = read_file(top, "policy", base)
+    audit = read_file(top, "audit", base)
     calls = read_calls(top, base)
     check_risk(top, risk)
     for router in routers:
@@ -110,6 +111,7 @@ def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: b
         prices=prices,
         rubric=rubric,
         policy=policy,
+        audit=audit,
         missing_outcomes=cast(MissingOutcomes, missing_outcomes or "error"),
         pass_at=1.0 if pass_at is None else pass_at,
         contract_failure_cost=contract_failure_cost or 0.0,
