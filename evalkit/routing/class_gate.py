@@ -1,4 +1,4 @@
-"""The gate of one risk class: its under-route rate or, with an audit of the labels, the true one against its limit."""
+"""The gate of one risk class: its under-route rate, or the true one by an audit of the labels, and its limit."""
 
 from __future__ import annotations
 
