@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,29 @@ class LabelSet:
     def risk_names(self) -> tuple[str, ...]:
         """The risk class of each item by name."""
         return tuple(self.risk_classes[int(code)] for code in self.risk)
+
+    def without(self, ids: Collection[str]) -> LabelSet:
+        """The labels without the items of `ids`; the fingerprint stays that of all that was read."""
+        keep = np.array([i for i, name in enumerate(self.ids) if name not in ids], dtype=np.int64)
+
+        def cut(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
+            return None if values is None else tuple(values[int(i)] for i in keep)
+
+        return replace(
+            self,
+            ids=tuple(self.ids[int(i)] for i in keep),
+            prompts=tuple(self.prompts[int(i)] for i in keep),
+            required=self.required[keep],
+            risk=self.risk[keep],
+            weight=self.weight[keep],
+            category=cut(self.category),
+            group=cut(self.group),
+            reference=cut(self.reference),
+            metadata=cut(self.metadata),
+            messages=cut(self.messages),
+            annotations=cut(self.annotations),
+            lines=cut(self.lines),
+        )
 
     def required_name(self, i: int) -> str | None:
         """The required tier of item `i` by name; None where it is not known."""

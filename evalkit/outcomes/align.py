@@ -22,10 +22,20 @@ Unknown = Literal["error", "notice"]
 
 
 def item_positions(
-    fields: Fields, ids: pa.Array, known: pa.Array, names: Sequence[str], unknown: Unknown, what: str
+    fields: Fields,
+    ids: pa.Array,
+    known: pa.Array,
+    names: Sequence[str],
+    unknown: Unknown,
+    what: str,
+    left_out: Sequence[str] = (),
 ) -> npt.NDArray[np.int64]:
-    """Where each row's id stands among the items; below 0 where it does not. Unknown ids are named, each once."""
+    """Where each row's id stands among the items; below 0 where it does not. Unknown ids are named, each once, but
+    for those of labelled items that are `left_out`."""
     at = positions(ids, known)
+    if left_out:
+        gone = positions(ids, normalised(pa.array(list(left_out), pa.large_string()))) >= 0
+        at = np.where((at == -1) & gone, -2, at)
     stray = np.flatnonzero(at == -1)
     similar = SimilarIds(names)
     _stray(

@@ -42,10 +42,12 @@ def read_decisions(
     tiers: Sequence[str],
     columns: Mapping[str, str] | None = None,
     encoding: str | None = None,
+    left_out: Sequence[str] = (),
 ) -> Decisions:
     """Read the routed tier of `ids` from CSV, JSONL or Parquet with columns `id` and `routed_tier`.
 
-    Missing, unknown and repeated ids and unknown tiers are input errors. Raises `InputError` with every fault.
+    Missing, unknown and repeated ids and unknown tiers are input errors; rows of items that are `left_out` are not
+    used. Raises `InputError` with every fault.
     """
     faults = Faults(str(source))
     id_column = (columns or {}).get("id", "id")
@@ -56,7 +58,7 @@ def read_decisions(
     fields = Fields(table, names, faults)
     row_ids = read_ids(fields)
     item = item_positions(
-        fields, row_ids, normalised(pa.array(list(ids), pa.large_string())), ids, "error", "decision"
+        fields, row_ids, normalised(pa.array(list(ids), pa.large_string())), ids, "error", "decision", left_out
     )
     tier = fields.codes("routed_tier", tiers, "tier", blank_fix="write the tier the item is sent to")
     pairs = [(int(group[0]), int(i)) for group in repeated(row_ids) for i in group[1:]]

@@ -45,6 +45,7 @@ def read_outcomes(
     pass_at: float = 1.0,
     missing: Missing = "error",
     unknown: Unknown = "error",
+    left_out: Sequence[str] = (),
 ) -> Outcomes:
     """Read the outcomes of `ids` (the labelled items, in their order) on `tiers` from CSV, JSONL or Parquet.
 
@@ -53,7 +54,8 @@ def read_outcomes(
     A row has `id`, `tier` (or `arm`) and at least one of `status`, `passed` and `score` (`rules.decide`); `sample`
     numbers the samples of an item. Without a row for an item and tier: an input error that lists them, unless
     `missing="unanswered"`. Rows of ids or tiers that the study does not have: an input error, unless
-    `unknown="notice"` leaves them out and says so. A tier without any row is an error in every case.
+    `unknown="notice"` leaves them out and says so; rows of ids `left_out` are not used. A tier without any row is
+    an error in every case.
 
     Raises `InputError` with every fault of the file.
     """
@@ -73,7 +75,7 @@ def read_outcomes(
         )
         faults.raise_all()
     items = None if ids is None else tuple(ids)
-    return _Reader(Fields(table, names, faults), items, tuple(tiers)).read(pass_at, missing, unknown)
+    return _Reader(Fields(table, names, faults), items, tuple(tiers)).read(pass_at, missing, unknown, left_out)
 
 
 def _model_codes(
@@ -107,9 +109,9 @@ class _Reader:
         self.names = tuple(pc.unique(self.ids.drop_null()).to_pylist()) if ids is None else ids
         self.known = normalised(pa.array(self.names, pa.large_string()))
 
-    def read(self, pass_at: float, missing: Missing, unknown: Unknown) -> Outcomes:
+    def read(self, pass_at: float, missing: Missing, unknown: Unknown, left_out: Sequence[str]) -> Outcomes:
         fields, faults = self.fields, self.fields.faults
-        item = item_positions(fields, self.ids, self.known, self.names, unknown, "row")
+        item = item_positions(fields, self.ids, self.known, self.names, unknown, "row", left_out)
         tier = tier_positions(fields, self.tiers, unknown)
         sample = self._samples()
         given, passed, score = self._verdicts()

@@ -64,13 +64,15 @@ def read_scores(
     probability: bool = False,
     risk: Sequence[str] | None = None,
     weight: Sequence[float] | npt.NDArray[np.float64] | None = None,
+    left_out: Sequence[str] = (),
 ) -> Scores:
     """Read the scores of `ids` from CSV, JSONL or Parquet with columns `id` and `score`.
 
     With `cascade`, `score_<tier>` for every tier but the top may stand instead of `score`, and
     `verifier_usd_<tier>` beside them. Scores are finite numbers; 0 to 1 only where the study declares a
     `probability`. Missing, unknown and repeated ids are input errors that list them (with their `risk` and
-    `weight`, if given); `missing` says what production does with items that have no score, or NaN.
+    `weight`, if given); `missing` says what production does with items that have no score, or NaN. Rows of items
+    that are `left_out` are not used.
 
     Raises `InputError` with every fault of the file.
     """
@@ -84,7 +86,7 @@ def read_scores(
         faults.raise_all()
     row_ids = read_ids(fields)
     known = normalised(pa.array(list(ids), pa.large_string()))
-    item = item_positions(fields, row_ids, known, ids, "error", "score")
+    item = item_positions(fields, row_ids, known, ids, "error", "score", left_out)
     blank = None if missing else "write the score, or say missing_scores: escalate or cheapest in the study"
     columns_read = {
         name: fields.numbers(

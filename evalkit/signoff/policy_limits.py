@@ -87,7 +87,11 @@ def _least(mine: float | None, asked: float) -> float:
 
 def _refuse_unknown_seconds(study: RoutingStudy | ReasoningStudy, policy: Policy, new: dict[str, float]) -> None:
     """As for a limit of the study itself: no limit on time where the router's own time is not stated."""
-    if "p95_task_seconds" in new and isinstance(study, RoutingStudy) and study.router.seconds is None:
+    if "p95_task_seconds" not in new or not isinstance(study, RoutingStudy):
+        return
+    silent = [router for router in study.all_routers if router.seconds is None]
+    if silent:
         what = f"is required where {policy.file} sets limits.p95_task_seconds"
         fix = "write the seconds that routing adds to a request; write 0 if none"
-        raise InputError(Fault(what, fix, file=str(study.path), field="router.seconds"))
+        field = f"routers.{silent[0].name}.seconds" if study.routers else "router.seconds"
+        raise InputError(Fault(what, fix, file=str(study.path), field=field))

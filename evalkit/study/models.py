@@ -162,8 +162,8 @@ class RoutingStudy:
     """A routing study. `fingerprint` hashes what it says, not how it is written; secrets are no part of it.
 
     `audit` is what `evalkit labels audit` wrote. `routers` are all routers of a study that compares several, of
-    which `router` is the first; empty where there is one. `samples` are the runs of each item that the study means to have: one that is missing counts as
-    unanswered; None where it does not say.
+    which `router` is the first; empty where there is one. `samples` are the runs of each item that the study means
+    to have: one that is missing counts as unanswered; None where it does not say.
     """
 
     name: str
@@ -200,6 +200,11 @@ class RoutingStudy:
     def all_routers(self) -> tuple[Router, ...]:
         """The routers to judge, one or several."""
         return self.routers or (self.router,)
+
+    @property
+    def shared(self) -> int:
+        """How many share the error rate, of which the best is chosen: policies of all routers that were tried."""
+        return sum(router.routers * router.policies for router in self.all_routers)
 
     @property
     def tier_names(self) -> tuple[str, ...]:

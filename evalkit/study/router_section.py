@@ -29,7 +29,7 @@ from evalkit.study.sources import Folder, read_file, read_folder, read_source
 
 __all__ = ["MAX_ROUTERS", "name_problem", "read_routers"]
 
-MAX_ROUTERS = 50
+MAX_ROUTERS = 32
 """More routers than this share an error rate so small that no label set certifies anything."""
 MAX_NAME = 60
 _KINDS = ("rules", "classifier", "semantic", "python")

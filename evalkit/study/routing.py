@@ -140,8 +140,7 @@ def only_router(study: RoutingStudy, name: str) -> RoutingStudy:
         names = ", ".join(visible(r.name) for r in study.routers)
         what = f'"{visible(name, 60)}" is none of its routers: {names}'
         raise InputError(Fault(what, "name one of them", field="--router"))
-    shared = sum(r.routers * r.policies for r in study.routers)
-    return replace(study, router=replace(chosen, routers=-(-shared // chosen.policies)), routers=())
+    return replace(study, router=replace(chosen, routers=-(-study.shared // chosen.policies)), routers=())
 
 
 def override(

@@ -47,7 +47,7 @@ def next_budget(study: RoutingStudy, fingerprint: str | None) -> Budget:
     parts = {"labels": fingerprint or "none", "study": "not judged: a plan"}
     whole = 1.0 - study.confidence
     look = take_look(record, parts, declared=study.looks, delta=whole, now="", book=False)
-    routers = study.router.routers * (2 if study.router.policy == "both" else 1)
+    routers = study.shared
     delta, fresh = look.delta, look.delta is None
     if delta is None:
         delta = whole if study.looks == 1 else whole / 2
@@ -56,7 +56,7 @@ def next_budget(study: RoutingStudy, fingerprint: str | None) -> Budget:
 
 def share_of_units(study: RoutingStudy) -> float:
     """The share of items that certify: all, but where the others find the direction over three or more tiers."""
-    searched = study.router.thresholds is None and study.router.decisions is None
+    searched = any(router.thresholds is None and router.decisions is None for router in study.all_routers)
     return 1.0 - DIRECTION_SHARE if len(study.tiers) > 2 and searched else 1.0
 
 
@@ -173,7 +173,7 @@ def _lines(study: RoutingStudy, budget: Budget, plans: Sequence[ClassPlan], grou
     lines.append("chance: that so many needs certify when the true rate is half the limit")
     if any(plan.state.on_estimate for plan in plans):
         lines.append("any: judged on the estimate (gate_on), which certifies nothing")
-    if study.router.trained_on == "cross_fitted":
+    if all(router.trained_on == "cross_fitted" for router in study.all_routers):
         lines.append("The scores are cross-fitted: their bounds are approximate, and nothing is certified.")
     for plan in plans:
         if plan.state.limit is not None and plan.state.needs_share is None:

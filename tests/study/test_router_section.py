@@ -109,7 +109,7 @@ def test_several_routers_are_read_in_order(study: Write) -> None:
 @pytest.mark.parametrize(
     ("routers", "said"),
     [
-        (f"routers:\n  - {KEYWORDS}", "field routers: has 1 entries. Fix: list 2 to 50 routers, or write router:"),
+        (f"routers:\n  - {KEYWORDS}", "field routers: has 1 entries. Fix: list 2 to 32 routers, or write router:"),
         ("routers: {a: 1}", "field routers: is a mapping, not a list"),
         (f"routers:\n  - {KEYWORDS}\n  - 7", "field routers[1]: is 7, not a mapping"),
         (f"{ROUTER}\nrouters:\n  - {KEYWORDS}\n  - {VENDOR}", "field routers: stands beside router"),
