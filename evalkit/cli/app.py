@@ -56,6 +56,12 @@ COMMANDS: tuple[LazyCommand, ...] = (
         "Compare two runs: what newly fails, what newly works, what it costs.",
     ),
     LazyCommand(
+        "items",
+        "evalkit.cli.items",
+        "items",
+        "Lay out every item of a run as pages to look through, the worst first.",
+    ),
+    LazyCommand(
         "sign-off",
         "evalkit.cli.sign_off",
         "sign_off",
@@ -80,6 +86,9 @@ COMMANDS: tuple[LazyCommand, ...] = (
         "Call the models of a study, keep every reply, and grade them into outcomes.",
     ),
     LazyCommand("labels", "evalkit.cli.labels", "app", "Draw, plan, check, derive, compare and audit labels."),
+    LazyCommand(
+        "label", "evalkit.cli.label", "label", "Label requests on a page of this machine, blind and by keyboard."
+    ),
     LazyCommand("import", "evalkit.cli.import_", "app", "Turn result files of other tools into outcomes."),
     LazyCommand(
         "reprice", "evalkit.cli.reprice", "reprice", "Price a finished run with another card, calling no model."

@@ -63,10 +63,11 @@ def _source_hash(source: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
-def page_policy(style: str, script: str) -> str:
-    """A content policy that allows this one style sheet and this one script by their hashes, and nothing else: no
-    request can leave the page and no text of it can run."""
+def page_policy(style: str, script: str | None) -> str:
+    """A content policy that allows this one style sheet and this one script (None: no script at all) by their
+    hashes, and nothing else: no request can leave the page and no text of it can run."""
+    allowed = "'none'" if script is None else _source_hash(script)
     return (
-        f"default-src 'none'; style-src {_source_hash(style)}; script-src {_source_hash(script)}; img-src data:; "
+        f"default-src 'none'; style-src {_source_hash(style)}; script-src {allowed}; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )

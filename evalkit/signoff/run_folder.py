@@ -12,7 +12,7 @@ from typing import Any
 from evalkit.errors import Fault, InputError, visible
 from evalkit.signoff.strict import BrokenFileError, strict_json
 
-__all__ = ["KINDS", "Run", "RunItem", "read_run"]
+__all__ = ["KINDS", "Run", "RunItem", "item_rows", "read_result", "read_run", "shown_arm"]
 
 KINDS = {"evalkit.route-sweep/1": "route-sweep", "evalkit.reasoning-budget/1": "reasoning-budget"}
 """The schemas of result.json, and the command that writes each."""
@@ -31,6 +31,9 @@ class RunItem:
     cost_usd   per request; None where it is unknown
     task_s     seconds of the whole path, the mean of several runs; None where it is unknown or was not answered
     status     as the outcomes have it, of several runs joined; None without
+    score      the router's; None without, and for a ladder
+    loss_usd   what the item adds to the routing loss; None for a ladder
+    arms       of a ladder: (name, share of its runs that passed, or None) of every arm of the item
     """
 
     id: str
@@ -47,6 +50,9 @@ class RunItem:
     task_s: float | None
     status: str | None
     flags: tuple[str, ...]
+    score: float | None = None
+    loss_usd: float | None = None
+    arms: tuple[tuple[str, float | None], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,25 +75,45 @@ def read_run(folder: Path, arm: str | None = None) -> Run:
 
     InputError with what is wrong where it is no run, its files do not go together, or it has no such arm.
     """
-    document = _result(folder / "result.json")
+    document = read_result(folder)
     kind = KINDS[document["schema"]]
     arm, gates = _arm(folder / "result.json", document, kind, arm)
+    items = {item.id: item for _, item in item_rows(folder, document, arm)}
+    return Run(folder, kind, document, items, arm, gates)
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """The result.json of a run folder; InputError where it is none that a run writes."""
+    return _result(folder / "result.json")
+
+
+def shown_arm(folder: Path, document: dict[str, Any]) -> str | None:
+    """The arm of a ladder that its items are looked at by: the selected or shown one; None for a router."""
+    return _arm(folder / "result.json", document, KINDS[document["schema"]], None)[0]
+
+
+def item_rows(folder: Path, document: dict[str, Any], arm: str | None) -> Iterator[tuple[int, RunItem]]:
+    """(line, item) of a run's items one by one, in label order; only their ids are kept in memory.
+
+    InputError at the first line that cannot be used or names an item again, and at the end where there are more
+    or fewer than result.json counts.
+    """
     file = folder / "items.jsonl.gz"
-    items: dict[str, RunItem] = {}
+    seen: set[str] = set()
     for number, row in _rows(file):
         try:
             item = _item(row, document, arm)
         except BrokenFileError as error:
             raise InputError(Fault(str(error), _MADE_ANEW, str(file), number)) from None
-        if item.id in items:
+        if item.id in seen:
             raise InputError(Fault("stands there twice", _MADE_ANEW, str(file), number, id=item.id))
-        items[item.id] = item
-        if len(items) > _MOST_ITEMS:
+        seen.add(item.id)
+        if len(seen) > _MOST_ITEMS:
             raise _broken(file, f"holds more than {_MOST_ITEMS:,} items")
+        yield number, item
     stated = document["counts"].get("items")
-    if stated != len(items):
-        raise _broken(file, f"holds {len(items):,} items, and result.json counts {visible(stated)}")
-    return Run(folder, kind, document, items, arm, gates)
+    if stated != len(seen):
+        raise _broken(file, f"holds {len(seen):,} items, and result.json counts {visible(stated)}")
 
 
 def _arm(
@@ -174,9 +200,6 @@ def _item(row: Any, document: dict[str, Any], arm: str | None) -> RunItem:
     weight = _number(row, "weight")
     if weight is None or weight < 0 or routed is None:
         raise BrokenFileError("has no usable weight or tier")
-    passed = _number(fared, "passed")
-    if passed is not None and not 0 <= passed <= 1:
-        raise BrokenFileError(f'passed is "{passed}", which is no share')
     return RunItem(
         id=_text(row, "id") or _missing("id"),
         risk=_text(row, "risk"),
@@ -187,12 +210,29 @@ def _item(row: Any, document: dict[str, Any], arm: str | None) -> RunItem:
         routed=routed,
         under_routed=None if arm is not None else "under_routed" in flags,
         escalated=None if arm is not None else routed != document["tiers"][0]["name"],
-        passed=passed,
+        passed=_share(fared),
         cost_usd=_number(fared, "cost_usd"),
         task_s=_number(fared, "task_s"),
         status=_text(fared, "status"),
         flags=tuple(flags),
+        score=None if arm is not None else _number(row, "score"),
+        loss_usd=None if arm is not None else _number(row, "loss_usd"),
+        arms=() if arm is None else tuple((name, _share(found)) for name, found in _arms(row)),
     )
+
+
+def _arms(row: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, found in row["arms"].items():
+        if not isinstance(found, dict):
+            raise BrokenFileError(f'has nothing for the arm "{visible(name)}"')
+        yield name, found
+
+
+def _share(fared: dict[str, Any]) -> float | None:
+    passed = _number(fared, "passed")
+    if passed is not None and not 0 <= passed <= 1:
+        raise BrokenFileError(f'passed is "{passed}", which is no share')
+    return passed
 
 
 def _text(row: dict[str, Any], key: str) -> str | None:

@@ -144,12 +144,20 @@ def test_no_data_is_trusted_as_markup() -> None:
     trusting = {
         p.name for p in package.glob("*.py") if re.search(r"\bMarkup\((?![\"'])", p.read_text(encoding="utf-8"))
     }
-    assert trusting == {"page.py"}
-    lines = [x.strip() for x in (package / "page.py").read_text(encoding="utf-8").splitlines() if "Markup(" in x]
-    assert sorted(lines) == [
+    assert trusting == {"page.py", "items_page.py"}
+
+    def lines(name: str) -> list[str]:
+        source = (package / name).read_text(encoding="utf-8")
+        return sorted(x.strip() for x in source.splitlines() if "Markup(" in x)
+
+    assert lines("page.py") == [
         '"explorer_json": Markup(text.script_json(board.script)) if board else "",',
         '"script": Markup(script),',
         '"style": Markup(style),',
+    ]
+    assert lines("items_page.py") == [
+        '"style": Markup(style),  # a file of this package, not data',
+        "rows=Markup(body),",  # what `row_renderer` made, by a template
     ]
 
 
