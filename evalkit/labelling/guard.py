@@ -1,0 +1,117 @@
+"""Who may talk to the page: this machine, with the token, from the page itself, in small pieces."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["MOST_BODY", "POLICY", "TOKEN_HEADER", "Guard"]
+
+MOST_BODY = 64 * 1024
+"""Bytes of a request: a decision with the longest note is far smaller."""
+
+TOKEN_HEADER = "x-evalkit-token"
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+class Guard:
+    """Refuses, before anything else sees the request:
+
+    - another Host than 127.0.0.1 or localhost with this port (a name of somebody else's that leads here): 421
+    - another Origin than that Host's, none where something is changed, or a fetch of another site: 403
+    - a path without the token, and a call of the page without it in its header: 403, compared in constant time
+    - bodies of more than `MOST_BODY` bytes: 413
+
+    No cookie is used: those of 127.0.0.1 are sent to every port of it, and asked for by none.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+        self._app = app
+        self._token = token
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        if port == 80:
+            self._hosts |= {"127.0.0.1", "localhost"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, with the headers that every answer has."""
+        if scope["type"] != "http":  # no websocket, no lifespan
+            return
+
+        async def sealed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await PlainTextResponse(refusal[1], refusal[0])(scope, receive, sealed)
+            return
+        scope = dict(scope)
+        if not scope["path"].startswith("/api/"):
+            scope["path"] = scope["path"].removeprefix(f"/{self._token}")
+            scope["raw_path"] = scope["path"].encode("ascii", "ignore")
+        try:
+            await self._app(scope, _bounded(receive), sealed)
+        except _TooLarge:
+            await PlainTextResponse("the request is too large", 413)(scope, receive, sealed)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return 421, "this page is on 127.0.0.1 only"
+        origins = headers.getlist("origin")
+        changes = scope["method"] not in {"GET", "HEAD"}
+        if origins != [f"http://{hosts[0].lower()}"] and (origins or changes):
+            return 403, "the request comes from another page"
+        # What a browser itself says of the request; "none": an address that was typed or opened from outside.
+        if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} and (
+            changes or headers.get("sec-fetch-mode") != "navigate"
+        ):
+            return 403, "the request comes from another page"
+        path = scope["path"]
+        given = headers.get(TOKEN_HEADER, "") if path.startswith("/api/") else path.split("/")[1]
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode("ascii")):
+            return 403, "the address is not the one that evalkit label printed"
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit() or int(length) > MOST_BODY:
+            return 413, "the request is too large"
+        return None
+
+
+class _TooLarge(Exception):
+    pass
+
+
+def _bounded(receive: Receive) -> Callable[[], Awaitable[Message]]:
+    """`receive` that stops a body which is longer than it may be, whatever its headers said."""
+    got = 0
+
+    async def bounded() -> Message:
+        nonlocal got
+        message = await receive()
+        got += len(message.get("body", b""))
+        if got > MOST_BODY:
+            raise _TooLarge
+        return message
+
+    return bounded

@@ -1,0 +1,217 @@
+"""The file of decisions: only ever added to, on disk before a decision counts, held by one process at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalkit.errors import Fault, InputError
+from evalkit.labelling.decisions import Event, Header, LineFaults, Work, as_line, read_event, read_header
+from evalkit.tabular.json_rows import StrictJSONError, parse_json
+from evalkit.tabular.names import quoted
+
+__all__ = ["DecisionFile", "Read", "parse_decisions", "read_decisions"]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a file of decisions says. header: None where not even its first line is whole. whole: bytes up to the
+    end of the last line that is; torn: bytes behind them, which a killed process left."""
+
+    header: Header | None
+    work: Work
+    whole: int
+    torn: int
+
+
+def parse_decisions(data: bytes, file: str) -> Read:
+    """Read the bytes of a file of decisions.
+
+    A last line without its end that is no JSON was being written when the process died: nobody was told that it is
+    saved, and it counts as never written. So every prefix of a file says what its whole lines say. Raises
+    `InputError` with every fault of the lines before it.
+    """
+    body, end = data, b""
+    if data and not data.endswith(b"\n"):
+        cut = data.rfind(b"\n") + 1
+        if not _complete(data[cut:]):
+            body, end = data[:cut], data[cut:]
+    faults: list[Fault] = []
+    header: Header | None = None
+    work = Work()
+    try:
+        lines = body.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        line = body[: error.start].count(b"\n") + 1
+        raise InputError(Fault("is not UTF-8", "restore the file from a copy", file=file, line=line)) from None
+    if lines and not lines[-1]:
+        lines.pop()
+    for number, text in enumerate(lines, start=1):
+        fault = LineFaults(file, number, faults)
+        if number == 1:
+            header = read_header(text, fault)
+            if header is None:
+                break
+            continue
+        assert header is not None
+        event = read_event(text, header, fault)
+        if event is None:
+            break  # what follows hangs on it
+        try:
+            work.apply(event)
+        except ValueError as error:
+            fault("n", f"does not follow from the lines before it: {error}")
+            break
+    if faults:
+        raise InputError(faults)
+    return Read(header, work, len(body), len(end))
+
+
+def _complete(tail: bytes) -> bool:
+    """Whether a last line without its end is whole: no true beginning of a JSON object is JSON."""
+    try:
+        return isinstance(parse_json(tail.decode("utf-8")), dict)
+    except (UnicodeDecodeError, StrictJSONError):
+        return False
+
+
+def read_decisions(path: Path) -> Read:
+    """The decisions of a file, which is left as it is. Raises `InputError`."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+        raise InputError(Fault(what, "check the path and its permissions", file=str(path))) from None
+    read = parse_decisions(data, str(path))
+    if read.header is None:
+        raise InputError(Fault("holds no decisions", "name a file that evalkit label wrote", file=str(path)))
+    return read
+
+
+class DecisionFile:
+    """A file of decisions that this process writes. Close it, or use it as a context."""
+
+    def __init__(self, path: Path, file: io.FileIO, header: Header, work: Work, length: int, torn: int) -> None:
+        self.path = path
+        self.header = header
+        self.work = work
+        self.torn = torn
+        self._file = file
+        self._length = length
+
+    @classmethod
+    def open(cls, path: Path, wanted: Header, *, seed_given: bool = True) -> DecisionFile:
+        """Start the file, or go on where it ends; a torn last line is cut off.
+
+        With `seed_given=False` the seed is the file's. Raises `InputError` where another process holds the file,
+        it is damaged, or it was begun by somebody else or for other tiers or risk classes.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("ab+", buffering=0)
+        except OSError as error:
+            what = f"cannot be written: {error.strerror or error}"
+            fix = "name a file that can be written with --out"
+            raise InputError(Fault(what, fix, file=str(path))) from None
+        try:
+            _hold(file, path)
+            file.seek(0)
+            read = parse_decisions(file.readall(), str(path))
+            header = wanted
+            if read.header is not None:
+                header = read.header
+                _same_work(path, header, wanted, seed_given)
+            made = cls(path, file, header, read.work, read.whole, read.torn)
+            made._recover(begun=read.header is not None)
+        except BaseException:
+            file.close()
+            raise
+        return made
+
+    def _recover(self, *, begun: bool) -> None:
+        if self.torn:
+            self._file.truncate(self._length)
+        if not begun:
+            self._write(as_line(self.header))
+            _sync_folder(self.path.parent)
+            return
+        self._file.seek(max(0, self._length - 1))
+        if self._file.read(1) != b"\n":
+            self._write(b"\n")
+
+    def append(self, event: Event) -> None:
+        """Write one event and wait until it is on disk; only then does it count.
+
+        Raises `InputError` where it cannot be written: then nothing of it is in the file, nor counted.
+        """
+        self._write(as_line(event))
+        self.work.apply(event)
+
+    def _write(self, line: bytes) -> None:
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(self._file.fileno(), rest) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            with contextlib.suppress(OSError):  # else it is a torn line, which the next start cuts off
+                self._file.truncate(self._length)
+            what = f"cannot be written: {error.strerror or error}"
+            raise InputError(Fault(what, "check the space left on the disk", file=str(self.path))) from None
+        self._length += len(line)
+
+    def close(self) -> None:
+        """Let go of the file; may be called twice."""
+        self._file.close()
+
+    def __enter__(self) -> DecisionFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _hold(file: io.FileIO, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fix = "use the page that is open already, or end that process first; an annotator has a file of their own"
+        raise InputError(Fault("another process writes it", fix, file=str(path))) from None
+    except OSError as error:
+        what = f"cannot be locked: {error.strerror or error}"
+        raise InputError(Fault(what, "use a folder on a local disk", file=str(path))) from None
+
+
+def _same_work(path: Path, found: Header, wanted: Header, seed_given: bool) -> None:
+    """Faults for each way in which a file was begun for other work."""
+    pairs = [
+        ("annotator", found.annotator, wanted.annotator),
+        ("tiers", ", ".join(found.tiers), ", ".join(wanted.tiers)),
+        ("risk_classes", ", ".join(found.risk_classes), ", ".join(wanted.risk_classes)),
+        ("by", found.by, wanted.by),
+        ("adjudicates", ", ".join(found.adjudicates), ", ".join(wanted.adjudicates)),
+    ]
+    if seed_given:
+        pairs.append(("seed", str(found.seed), str(wanted.seed)))
+    fix = "go on as it was begun, or name another file with --out"
+    faults = [
+        Fault(f"was begun with {quoted(old)}, not {quoted(new)}", fix, file=str(path), line=1, field=field)
+        for field, old, new in pairs
+        if old != new
+    ]
+    if faults:
+        raise InputError(faults)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new file itself durable, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

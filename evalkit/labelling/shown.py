@@ -1,0 +1,60 @@
+"""Text of prompts and replies as the page shows it: whole, and nothing in it stays hidden or reorders the rest."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from evalkit.errors import visible
+
+__all__ = ["MOST_SHOWN", "name", "speaking", "text"]
+
+MOST_SHOWN = 2_000_000
+"""Characters of one text; a longer one is cut with a mark that says its full length."""
+
+# Controls, and what is not seen: directions of writing, blanks without width, tags. Scripts need their joiners.
+_UNSEEN = re.compile(
+    "[\0-\b\v-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def text(value: str) -> str:
+    """`value` with its line breaks; characters that are not seen are shown as their code points, [U+202E]."""
+    shown = value[:MOST_SHOWN].replace("\r\n", "\n")
+    shown = _UNSEEN.sub(lambda m: f"[U+{ord(m.group()):04X}]", shown)
+    return shown if len(value) <= MOST_SHOWN else f"{shown}\n… ({len(value):,})"
+
+
+def name(value: str | None, limit: int = 200) -> str:
+    """An id, category or name on one line; nothing where there is none."""
+    return "" if value is None else visible(value, limit)
+
+
+def speaking(prompt: str | None, messages: Any) -> list[dict[str, str]]:
+    """What is asked, as turns with `role` and `text`; the role of a plain prompt is "".
+
+    Parts of a message that are no text, such as pictures, are named in brackets by their type.
+    """
+    if not messages:
+        return [{"role": "", "text": text(prompt or "")}]
+    turns = [{"role": name(m.get("role"), 40), "text": text(_content(m))} for m in messages]
+    if prompt and not any(prompt in turn["text"] for turn in turns):
+        turns.insert(0, {"role": "", "text": text(prompt)})
+    return turns
+
+
+def _content(message: dict[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = []
+    for part in content or ():
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            parts.append(part["text"])
+        else:
+            kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+            parts.append(f"[{name(str(kind), 40)}]")
+    if message.get("tool_calls"):
+        parts.append("[tool_calls]")
+    return "\n".join(parts)
