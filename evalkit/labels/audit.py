@@ -84,8 +84,10 @@ def audit_class(counts: ClassCounts, audited: int, missed: int, delta: float) ->
     cheap = max(audited, math.ceil(counts.cheap_labels * counts.scale - 1e-9))
     found = None
     if counts.cheap_labels == 0:  # nothing is labelled cheap and stays: no need can be missed there
-        rate = upper_bound(counts.under_routed, counts.needs, 1.0 - delta) if counts.needs > 0 else None
-        return ClassAudit(counts, 0, 0, None, 0.0, 0.0, rate, rate)
+        some = counts.needs > 0
+        rate = upper_bound(counts.under_routed, counts.needs, 1.0 - delta / 2) if some else None
+        plain = upper_bound(counts.under_routed, counts.needs, 1.0 - delta) if some else None
+        return ClassAudit(counts, 0, 0, None, 0.0, 0.0, rate, plain)
     if audited > 0 and counts.needs > 0:
         found = audited_rate(counts.under_routed, counts.needs, cheap, audited, missed, delta)
     if found is None:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalkit.gates import Gate, StopRule, Verdict, decide
+from evalkit.routing.audited import AuditedClass, audited_class
 from evalkit.routing.baselines import Baseline, baselines_of, point_of_tiers
-from evalkit.routing.certify import P95_SLOW_SHARE
+from evalkit.routing.certify import P95_SLOW_SHARE, class_units
 from evalkit.routing.crossfit import cross_fitted_tiers, routing_loss_upper_usd
 from evalkit.routing.data import Floats, RoutingData, Settings
 from evalkit.routing.gating import Evidence, gates_of
@@ -22,7 +23,7 @@ from evalkit.routing.select import Selection, least, on_estimate
 from evalkit.routing.stop_rules import router_separation, stop_rules_of
 from evalkit.routing.sweep import Sweep
 from evalkit.routing.units import user_threshold
-from evalkit.statistics.bounds import max_failures_real
+from evalkit.statistics.bounds import effective_n, max_failures_real
 from evalkit.statistics.paired import Difference, paired_difference
 from evalkit.statistics.separation import Separation
 
@@ -54,7 +55,8 @@ class RoutingResult:
 
     selected is None unless the verdict approves. shown is the point the gates and items are shown at: the judged,
     selected or candidate one, else everything at the strongest tier; `tier` (N,) sends the items there.
-    without (class name, threshold): what the threshold would be without that class, a diagnostic.
+    without (class name, threshold): what the threshold would be without that class, a diagnostic. audited: what an
+    audit of the labels says of each class, beside the needs that certify; None without an audit or without needs.
     """
 
     policy: str
@@ -77,6 +79,7 @@ class RoutingResult:
     tier: NDArray[np.int8]
     measures: ItemMeasures
     certifying: int
+    audited: tuple[AuditedClass | None, ...]
     without: tuple[tuple[str, float | None], ...]
 
 
@@ -173,6 +176,7 @@ def analyse(
         tier=tier,
         measures=measures,
         certifying=int(mask.sum()),
+        audited=tuple(_audited(search.measures, r) for r in range(len(settings.classes))),
         without=() if fixed else tuple(_without(search, settings, path)),
     )
 
@@ -270,6 +274,15 @@ def _admissible(data: RoutingData, settings: Settings, baselines: dict[str, Base
         if tier == data.tiers[-1] or not (any(broken) or low):
             out.append(f"always:{tier}")
     return tuple(out)
+
+
+def _audited(measures: ItemMeasures, r: int) -> AuditedClass | None:
+    data, settings = measures.data, measures.settings
+    if data.audit is None:
+        return None
+    _, weight = class_units(data, np.zeros((data.n, data.k - 1)), r)
+    delta = 1.0 - settings.confidence if settings.delta is None else settings.delta
+    return audited_class(data, r, effective_n(weight), delta)
 
 
 def _uncertified(data: RoutingData, settings: Settings, gates: Sequence[Gate]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ __all__ = [
     "CertifiedSelection",
     "Search",
     "certified_selection",
+    "certifying_items",
     "level_at",
     "path_of",
     "search_along",
@@ -103,7 +104,8 @@ def path_of(
         return score_path(demand), None
     if data.direction is None:
         raise ValueError("The `data` parameter of `analyse` must say which items find the direction.")
-    if not data.weight[data.direction].any() or not data.weight[~data.direction].any():
+    certifying = certifying_items(data)
+    if certifying is None:
         # Too few items for two parts: the path has its two ends only, so no item chose it and all may certify.
         return path_through(demand, demand[:0], (-np.inf,) * (data.k - 1)), None
     finders = data.subset(data.direction)
@@ -111,7 +113,17 @@ def path_of(
     if target is None:  # nothing to aim at: every threshold alike, at the same quantile
         target = (-np.inf,) * (data.k - 1)
     assert finders.demand is not None
-    return path_through(demand, finders.demand, target), ~data.direction
+    return path_through(demand, finders.demand, target), certifying
+
+
+def certifying_items(data: RoutingData) -> NDArray[np.bool_] | None:
+    """(N,) which items may certify where a threshold is searched for: those that find no direction. None: all,
+    with two tiers, and where there are too few items for two parts."""
+    if data.k == 2 or data.direction is None:
+        return None
+    if not data.weight[data.direction].any() or not data.weight[~data.direction].any():
+        return None
+    return ~data.direction
 
 
 def search_along(

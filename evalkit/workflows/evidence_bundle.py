@@ -190,6 +190,7 @@ def named_files(study: AnyStudy) -> list[tuple[str, str, Path | None]]:
         "prices": study.prices,
         "rubric": study.rubric,
         "policy": study.policy,
+        "audit": study.audit if isinstance(study, RoutingStudy) else None,
         "system_prompt": study.calls.system_prompt,
         "prompt": study.calls.prompt,
     }
@@ -376,6 +377,7 @@ _ROLES = {
     "replay",
     "rubric",
     "policy",
+    "audit",
     "system_prompt",
     "prompt",
     "looks",

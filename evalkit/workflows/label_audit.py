@@ -4,54 +4,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evalkit.errors import Fault, InputError
-from evalkit.labels.audit import ClassAudit, ClassCounts, audit_class, draw_ids
+from evalkit.labels.audit import ClassAudit, audit_class, draw_ids
 from evalkit.labels.read import read_labels
-from evalkit.routing.certify import class_units
-from evalkit.routing.data import Floats
-from evalkit.routing.path import fixed_path
-from evalkit.routing.policies import routed_tier
 from evalkit.routing.search import certified_selection
-from evalkit.routing.units import demand_threshold
-from evalkit.statistics.bounds import effective_n
+from evalkit.study.fingerprint import study_fingerprint
 from evalkit.study.models import RoutingStudy
 from evalkit.study.routing import override, read_study
 from evalkit.tabular.faults import listed
 from evalkit.tabular.names import quoted
 from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
 from evalkit.workflows.assemble import settings_of
+from evalkit.workflows.label_audit_draw import AuditPoint, Drawn, draw_classes, point_at, point_everywhere
+from evalkit.workflows.label_audit_file import SCHEMA, missed_of, scored_hash, tier_words
 from evalkit.workflows.labels import show
 from evalkit.workflows.looks import Look
 from evalkit.workflows.provenance import utc_now
 from evalkit.workflows.route_sweep import Inputs, look_at, read_inputs
 from evalkit.workflows.run_files import refuse_to_overwrite
 
-__all__ = ["AuditPoint", "audit_labels", "draw_path", "point_of"]
+__all__ = ["audit_labels", "draw_path", "point_of"]
 
 _DRAW = "evalkit.labels-audit-draw/1"
 _LIMITS = (
     "Labels above the cheapest tier are taken as right; an error between two of them is not looked for.",
     "The ratio of cheap labels to needs is taken as it is in the labels.",
-    "The bounds hold at this point alone; the rate and the audit of a class spend half of delta each.",
+    "The rate and the audit of a class spend half of delta each.",
 )
-
-
-@dataclass(frozen=True)
-class AuditPoint:
-    """The point that is audited: thresholds in the user's units (None for decisions), what each item is routed to,
-    and which items certify."""
-
-    thresholds: tuple[float, ...] | None
-    tier: NDArray[np.int8]
-    levels: Floats
-    certifying: NDArray[np.bool_]
+_POINT_ALONE = "The bounds hold at this point, and at points where more goes up."
+_EVERYWHERE = "No item is taken to go up, so the share of missed needs holds at every threshold of every router."
 
 
 def draw_path(out: Path) -> Path:
@@ -62,12 +47,9 @@ def draw_path(out: Path) -> Path:
 def point_of(inputs: Inputs, look: Look) -> AuditPoint:
     """The fixed point of the study, or the one that it selects, or its candidate. `InputError` without one."""
     study, data = inputs.study, inputs.assembled.data
-    everyone = np.ones(data.n, dtype=bool)
     if inputs.decisions is not None:
-        tier = np.asarray(inputs.decisions.routed, dtype=np.int8)
-        levels = (tier[:, None] > np.arange(data.k - 1)).astype(np.float64)
-        return AuditPoint(None, tier, levels, everyone)
-    thresholds, certifying = study.router.thresholds, everyone
+        return point_at(study, data, None, inputs.decisions.routed)
+    thresholds = study.router.thresholds
     if thresholds is None:
         if study.router.policy == "both":
             what = "compares two policies, and the audit needs one point"
@@ -79,49 +61,14 @@ def point_of(inputs: Inputs, look: Look) -> AuditPoint:
             what = "no threshold keeps every limit as observed, so nothing would go cheap"
             fix = "see evalkit route-sweep, or name a point with --threshold"
             raise InputError(Fault(what, fix, file=str(study.path)))
-        if data.direction is not None and found.certifying < data.n:
-            certifying = ~data.direction
-    assert data.demand is not None
-    demand = data.demand[:, 0] if data.demand.ndim == 2 and data.demand.shape[1] == 1 else data.demand
-    up = study.router.higher_means != "cheap_is_enough"
-    path = fixed_path(demand, [demand_threshold(t, up) for t in thresholds])
-    return AuditPoint(tuple(thresholds), routed_tier(path.levels, 1.0), path.levels, certifying)
-
-
-@dataclass(frozen=True)
-class _Drawn:
-    counts: ClassCounts
-    ids: tuple[str, ...]
-
-
-def _draw(inputs: Inputs, point: AuditPoint, per_class: int, seed: int) -> list[_Drawn]:
-    data, ids = inputs.assembled.data, inputs.labels.ids
-    held = data if point.certifying.all() else data.subset(point.certifying)
-    levels = point.levels[point.certifying]
-    hidden = point.certifying & (data.required == 0) & (point.tier < data.k - 1) & (data.weight > 0)
-    out = []
-    for r, (name, rule) in enumerate(inputs.study.risk.items()):
-        level, weight = class_units(held, levels, r)
-        population = np.flatnonzero(hidden & (data.risk == r))
-        n = effective_n(weight) if len(weight) else 0.0
-        share = float(weight[level < 1.0].sum() / weight.sum()) if len(weight) else 0.0
-        even = len(weight) == 0 or float(np.ptp(weight)) <= 1e-12 * float(weight.max())
-        n = float(len(weight)) if even else n
-        under = float(round(share * n)) if even else share * n
-        scale = 1.0
-        if len(population) and len(weight):
-            unit = float(held.weight.max()) / float(data.weight[point.certifying].max())  # a subset is rescaled
-            scale = max(1.0, unit * float(data.weight[population].max()) / float(weight.max()))
-        grouped = data.group is not None
-        counts = ClassCounts(name, rule.max_under_route, under, n, len(population), scale, grouped)
-        out.append(_Drawn(counts, tuple(draw_ids([ids[int(i)] for i in population], per_class, seed, name))))
-    return out
+    return point_at(study, data, thresholds)
 
 
 def audit_labels(
     study: Path,
     *,
     threshold: Sequence[str],
+    everywhere: bool = False,
     out: Path | None,
     judged: Path | None,
     per_class: int,
@@ -136,9 +83,13 @@ def audit_labels(
         raise InputError(Fault(f"{per_class} is below 1", "write how many to draw a class", field="--per-class"))
     if judged is not None:
         record = _read_draw(draw_path(judged))
-        threshold = record["threshold_option"]
+        threshold, everywhere = record["threshold_option"], record["everywhere"]
         per_class, seed = record["per_class"], record["seed"]
-    read = read_study(study)
+    if everywhere and threshold:
+        raise InputError(
+            Fault("is given with --all, which audits no threshold", "leave one out", field="--threshold")
+        )
+    read = _without_audit(read_study(study))
     if threshold:
         read = override(read, threshold=list(threshold))
     inputs = read_inputs(read)
@@ -149,15 +100,19 @@ def audit_labels(
         refuse_to_overwrite(files, [out, draw_path(out), *([json_file] if json_file else [])])
     elif json_file is not None:
         refuse_to_overwrite([*files, judged], [json_file])
-    look = look_at(inputs, utc_now())
-    point = point_of(inputs, look)
-    drawn = _draw(inputs, point, per_class, seed)
+    # All cheap labels are known without a look at what a router does with them.
+    look = look_at(inputs, utc_now(), book=not everywhere)
+    data = inputs.assembled.data
+    point = point_everywhere(read, data) if everywhere else point_of(inputs, look)
+    drawn = draw_classes(read, inputs.labels.ids, data, point, per_class, seed)
     delta = 1.0 - read.confidence if look.delta is None else look.delta
-    delta /= read.router.routers * (2 if read.router.policy == "both" else 1)
+    delta /= read.shared
     head: dict[str, Any] = {
         "study": read.name,
         "study_hash": f"sha256:{read.fingerprint.removeprefix('sha256:')}",
         "labels_hash": f"sha256:{inputs.labels.fingerprint.removeprefix('sha256:')}",
+        "scores_hash": None if everywhere else scored_hash(inputs.scores, inputs.decisions),
+        "everywhere": everywhere,
         "thresholds": None if point.thresholds is None else list(point.thresholds),
         "rule": read.router.rule,
         "threshold_option": list(threshold),
@@ -171,24 +126,34 @@ def audit_labels(
         return
     assert judged is not None
     _check_draw(record, head, drawn, judged)
-    missed, fingerprint = _missed(inputs, point, drawn, judged)
+    said, fingerprint = _judged(inputs, drawn, judged)
+    place = {name: i for i, name in enumerate(inputs.labels.ids)}
+    missed = {d.counts.name: missed_of(d, point, place, said, len(read.tiers)) for d in drawn}
+    words = tier_words(read)
     audits = [audit_class(d.counts, len(d.ids), len(missed[d.counts.name]), delta) for d in drawn]
     document = {
-        "schema": "evalkit.labels-audit/1",
+        "schema": SCHEMA,
         **head,
         "judged_hash": f"sha256:{fingerprint}",
         "delta": delta,
         "look": look.number,
         "certifies": look.delta is not None,
-        "classes": [{**a.as_json(), "missed_ids": missed[a.counts.name]} for a in audits],
-        "limits": list(_LIMITS),
+        "classes": [
+            {
+                **a.as_json(),
+                "missed_ids": missed[a.counts.name],
+                "judged": {name: words[said[name]] for name in sorted(d.ids)},
+            }
+            for a, d in zip(audits, drawn, strict=True)
+        ],
+        "limits": [*_LIMITS, _EVERYWHERE if everywhere else _POINT_ALONE],
     }
     if json_file is not None:
         write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
     show([] if quiet else _judged_lines(audits, missed, delta, look), inputs.notices)
 
 
-def _write_draw(inputs: Inputs, out: Path, head: dict[str, Any], drawn: Sequence[_Drawn]) -> None:
+def _write_draw(inputs: Inputs, out: Path, head: dict[str, Any], drawn: Sequence[Drawn]) -> None:
     """The file to judge, in a random order and without the label that is audited, and the record of the draw."""
     labels = inputs.labels
     where = {name: i for i, name in enumerate(labels.ids)}
@@ -225,6 +190,7 @@ def _read_draw(path: Path) -> dict[str, Any]:
         raise InputError(Fault("the record of the draw cannot be read", fix, file=str(path))) from None
     sound = isinstance(record, dict) and record.get("schema") == _DRAW
     sound = sound and type(record.get("seed")) is int and type(record.get("per_class")) is int
+    sound = sound and isinstance(record.get("everywhere"), bool)
     given = record.get("threshold_option") if sound else None
     sound = sound and isinstance(given, list) and all(isinstance(t, str) for t in given)
     if not sound or record["per_class"] < 1:
@@ -232,7 +198,7 @@ def _read_draw(path: Path) -> dict[str, Any]:
     return dict(record)
 
 
-def _check_draw(record: dict[str, Any], head: dict[str, Any], drawn: Sequence[_Drawn], judged: Path) -> None:
+def _check_draw(record: dict[str, Any], head: dict[str, Any], drawn: Sequence[Drawn], judged: Path) -> None:
     """What was drawn then must be what is drawn now: from the same labels, at the same point."""
     file, faults = str(draw_path(judged)), []
     for key, what in (("labels_hash", "labels"), ("study_hash", "study"), ("thresholds", "threshold")):
@@ -251,44 +217,40 @@ def _check_draw(record: dict[str, Any], head: dict[str, Any], drawn: Sequence[_D
         raise InputError(faults)
 
 
-def _missed(
-    inputs: Inputs, point: AuditPoint, drawn: Sequence[_Drawn], judged: Path
-) -> tuple[dict[str, list[str]], str]:
-    """Per class the drawn items whose judged tier is above the one they are routed to; all must be judged."""
+def _judged(inputs: Inputs, drawn: Sequence[Drawn], judged: Path) -> tuple[dict[str, int], str]:
+    """The judged tier of each drawn item, as a code, and the fingerprint of the file; all must be judged."""
     study: RoutingStudy = inputs.study
     found = read_labels(str(judged), tiers=study.tier_names, risk_classes=study.risk_classes)
-    where = {name: i for i, name in enumerate(found.ids)}
     asked = {name for d in drawn for name in d.ids}
     faults = []
-    absent = sorted(asked - set(where))
+    absent = sorted(asked - set(found.ids))
     if absent:
         fix = "judge every item that was drawn; one left out would make the bound too good"
         what = f"{len(absent):,} drawn items are missing: {listed([quoted(n) for n in absent])}"
         faults.append(Fault(what, fix, file=str(judged), field="id"))
-    more = sorted(set(where) - asked)
+    more = sorted(set(found.ids) - asked)
     if more:
         what = f"{len(more):,} items were not drawn: {listed([quoted(n) for n in more])}"
         faults.append(Fault(what, "leave them out", file=str(judged), field="id"))
     if faults:
         raise InputError(faults)
-    position = {name: i for i, name in enumerate(inputs.labels.ids)}
-    top = len(study.tiers)
-    missed: dict[str, list[str]] = {}
-    for one in drawn:
-        missed[one.counts.name] = sorted(
-            name for name in one.ids if int(point.tier[position[name]]) < int(found.required[where[name]]) < top
-        )
-    return missed, found.fingerprint
+    return {name: int(tier) for name, tier in zip(found.ids, found.required, strict=True)}, found.fingerprint
+
+
+def _without_audit(study: RoutingStudy) -> RoutingStudy:
+    """The study as it is audited: one that names an audit can be audited again."""
+    plain = replace(study, audit=None)
+    return replace(plain, fingerprint=study_fingerprint(plain))
 
 
 def _draw_lines(out: Path, point: AuditPoint, forecast: Sequence[ClassAudit]) -> list[str]:
-    at = (
-        "the judged decisions"
-        if point.thresholds is None
-        else "threshold " + ", ".join(map(repr, point.thresholds))
-    )
+    at = "below the strongest tier at the judged decisions"
+    if point.thresholds is not None:
+        at = "below the strongest tier at threshold " + ", ".join(map(repr, point.thresholds))
+    if point.everywhere:
+        at = "wherever a router sends them"
     total = sum(a.audited for a in forecast)
-    lines = [f"{out}: {total:,} items to judge again, labelled cheap and below the strongest tier at {at}"]
+    lines = [f"{out}: {total:,} items to judge again, labelled cheap, {at}"]
     lines.append(f"{'risk':<16}{'cheap labels':>13}{'drawn':>7}{'limit':>8}  bound if none is missed")
     for audit in forecast:
         bound = f"{_percent(audit.upper)} (without an audit {_percent(audit.upper_unaudited)})"

@@ -6,7 +6,8 @@ labels and grows only. A copy of the labels in the same folder is the same label
 its fingerprint counts too.
 
 A look at less is completed by the first that adds what was missing, and both are one look: requests that nobody
-answered, or, where several thresholds are searched for, costs. Nothing could be selected before.
+answered, or, where several thresholds are searched for, costs. Nothing could be selected before. An audit of the
+labels completes one too: it can only withhold what the look without it allows, and is shared with no other audit.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["Look", "looks_path", "looks_text", "take_look"]
 
 _SCHEMA = "evalkit.looks/1"
 _SUFFIX = ".looks.json"
-_ADDED = frozenset({"outcomes", "costs"})
+_ADDED = frozenset({"outcomes", "costs", "audit"})
 _ABOUT = frozenset({"key", "delta", "first_at", "completes"})
 
 
