@@ -24,6 +24,7 @@ def N_(message: str) -> str:  # noqa: N802  the name that extractors of messages
 MESSAGES = {
     "item": N_("Item {n} of {total}"),
     "prompt": N_("Request"),
+    "reference": N_("Reference answer"),
     "reply": N_("Reply {letter}"),
     "good": N_("good enough"),
     "notGood": N_("not good enough"),
@@ -37,8 +38,8 @@ MESSAGES = {
     "chooseRisk": N_("Choose the risk class."),
     "saved": N_("Saved. {done} of {total} decided."),
     "progress": N_("{done} of {total} decided"),
-    "undone": N_("Taken back. Item {n} is open again."),
-    "nothingToUndo": N_("There is nothing to take back."),
+    "undone": N_("Undone. Item {n} is open again."),
+    "nothingToUndo": N_("There is nothing to undo."),
     "decided": N_("Decided; saving again replaces it."),
     "fromFile": N_("The file says {risk}."),
     "first": N_("First decision"),

@@ -15,6 +15,7 @@ from evalkit.labelling.decisions import MOST_NOTE, Decision, Undo
 from evalkit.labelling.items import Items, Replies
 from evalkit.labelling.log_file import DecisionFile
 from evalkit.labels.labelset import UNSOLVABLE
+from evalkit.tabular.fingerprint import canonical_json
 from evalkit.tabular.names import nfc
 
 __all__ = ["Refused", "Session", "Stale"]
@@ -102,6 +103,7 @@ class Session:
             "id": shown.name(self.items.ids[i]),
             "category": shown.name(category, 80),
             "turns": shown.speaking(self.items.prompts[i], messages),
+            "reference": self._reference(i),
             "risk": self.items.risk[i],
             "decision": None if before is None else _seen(before, asked.shown),
             "next": following,
@@ -120,6 +122,11 @@ class Session:
                 seen | {"note": shown.text(seen["note"])} for seen in (_seen(d, asked.shown) for d in both)
             ]
         return out
+
+    def _reference(self, i: int) -> str | None:
+        column = self.items.kept.get("reference")
+        given = None if column is None else column[i]
+        return None if given is None else shown.text(given if isinstance(given, str) else canonical_json(given))
 
     def _asked(self, k: int) -> _Asked:
         if not 0 <= k < len(self.queue):

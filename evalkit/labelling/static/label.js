@@ -146,6 +146,8 @@
         return box;
       }),
     );
+    $("reference").hidden = item.reference === null;
+    $("reference-text").replaceChildren(...(item.reference === null ? [] : [written(item.reference, say("reference"))]));
     if (byReply) showReplies();
     if (item.said) showSaid();
     $("risk-hint").textContent = item.risk === null ? "" : say("fromFile", { risk: item.risk });
