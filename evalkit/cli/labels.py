@@ -208,14 +208,24 @@ def audit(
         list[str] | None,
         typer.Option("--threshold", help="Audit this threshold instead of the one that route-sweep shows."),
     ] = None,
+    everywhere: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Audit all cheap labels, for every threshold of every router; no look is spent."
+        ),
+    ] = False,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Seed of the draw instead of the study's.")
+        int | None,
+        typer.Option(
+            "--seed", min=0, help="Seed of the draw; route-sweep takes audits with the study's own only."
+        ),
     ] = None,
     json_file: _Json = None,
     quiet: _Quiet = False,
 ) -> None:
     """Draw a random sample of items that would go cheap for a second look, and bound the needs that labels miss.
 
+    What --json writes can be named in the study (audit: audit.json), so that its limits hold for the true rate.
     Finding the threshold is a look at the labels, the same one as that of route-sweep.
     """
     from evalkit.workflows.label_audit import audit_labels
@@ -223,6 +233,7 @@ def audit(
     audit_labels(
         study,
         threshold=threshold or [],
+        everywhere=everywhere,
         out=out,
         judged=judged,
         per_class=per_class,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalkit.gates import Gate, StopRule, Verdict, decide
-from evalkit.routing.audited import AuditedClass, audited_class
+from evalkit.routing.audited import AuditedClass, audit_level, audited_class
 from evalkit.routing.baselines import Baseline, baselines_of, point_of_tiers
 from evalkit.routing.certify import P95_SLOW_SHARE, class_units
 from evalkit.routing.crossfit import cross_fitted_tiers, routing_loss_upper_usd
@@ -57,6 +57,7 @@ class RoutingResult:
     selected or candidate one, else everything at the strongest tier; `tier` (N,) sends the items there.
     without (class name, threshold): what the threshold would be without that class, a diagnostic. audited: what an
     audit of the labels says of each class, beside the needs that certify; None without an audit or without needs.
+    audit_covers: thresholds of the points that it speaks of.
     """
 
     policy: str
@@ -80,6 +81,7 @@ class RoutingResult:
     measures: ItemMeasures
     certifying: int
     audited: tuple[AuditedClass | None, ...]
+    audit_covers: frozenset[tuple[float, ...]]
     without: tuple[tuple[str, float | None], ...]
 
 
@@ -118,6 +120,7 @@ def analyse(
     user = [tuple(user_threshold(t, settings.direction_is_up) for t in path.thresholds_at(x)) for x in chosen]
     if decisions is not None:
         user = [()]
+    reach = audit_level(search.measures.data, search.levels)
     names = [f"point {i}" for i in range(len(chosen))]
     points = evaluate(measures, buckets_of(path.levels, chosen), names, user)
     shown = points[chosen.index(level)]
@@ -176,6 +179,7 @@ def analyse(
         tier=tier,
         measures=measures,
         certifying=int(mask.sum()),
+        audit_covers=frozenset(at for at, x in zip(user, chosen, strict=True) if x <= reach),
         audited=tuple(_audited(search.measures, r) for r in range(len(settings.classes))),
         without=() if fixed else tuple(_without(search, settings, path)),
     )

@@ -88,7 +88,7 @@ class TestAudit:
     def test_nothing_to_miss(self) -> None:
         got = audit_class(ClassCounts("c", 0.02, 0, 149, 0), 0, 0, 0.05)
         assert got.upper_unaudited == pytest.approx(0.019904816, abs=6e-10)
-        assert got.upper == pytest.approx(1 - 0.025 ** (1 / 149))  # half of delta is the audit's, whatever it finds
+        assert got.upper == pytest.approx(1 - 0.025 ** (1 / 149))  # half of delta is the audit's in any case
         assert audit_class(ClassCounts("c", 0.02, 0, 0, 10), 10, 0, 0.05).upper is None
 
     def test_draw_grows_and_knows_no_order(self) -> None:
