@@ -169,7 +169,7 @@ def _no_room(seen: _Seen, audited: AuditedClass) -> Gate:
     rate = min(1.0, most / (counts.cheap_labels * counts.scale))
     need = required_n(rate, counts.missed, audited.half) if rate > counts.missed / counts.audited else None
     if need is not None and counts.audited < need <= counts.cheap_labels:
-        text += f"; {need - counts.audited + 1:,} more audited without another missed need would leave some"
+        text += f"; {need - counts.audited:,} more audited without another missed need would leave some"
     else:
         text += "; label more needs, or audit them where more goes up"
     return seen.gate.of(Status.INSUFFICIENT, text, figures=seen.figures)
