@@ -199,7 +199,7 @@ class Session:
             self._not_stale(sent["after"])
             last = self.file.work.last
             if last is None:
-                raise Refused("there is nothing to take back")
+                raise Refused("there is nothing to undo")
             self.file.append(Undo(self.file.work.n + 1, last.n, self._stamp()))
             k = self._place[last.id]
             self._done[k] = self.file.work.of(last.id) is not None

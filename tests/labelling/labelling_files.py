@@ -14,6 +14,15 @@ from evalkit.labelling.session import Session
 
 TIERS = ("cheap", "mid", "top")
 RISKS = ("low", "high")
+OPENED: list[DecisionFile] = []
+"""Files that a test opened; closed behind it."""
+
+
+def opened(path: Path, wanted: Header) -> DecisionFile:
+    """A file of decisions that is closed when the test ends."""
+    file = DecisionFile.open(path, wanted)
+    OPENED.append(file)
+    return file
 
 
 def jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
@@ -43,7 +52,7 @@ def replies_of(folder: Path, items: Items, texts: Mapping[str, str] | None = Non
 def session_of(folder: Path, *, by: str = "replies", annotator: str = "ann", count: int = 4) -> Session:
     items = items_of(folder, count)
     replies = replies_of(folder, items) if by == "replies" else None
-    file = DecisionFile.open(folder / f"{annotator}.jsonl", header(annotator, by))
+    file = opened(folder / f"{annotator}.jsonl", header(annotator, by))
     return Session(items, replies, file)
 
 

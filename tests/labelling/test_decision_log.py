@@ -73,7 +73,7 @@ def test_any_prefix_resumes_to_what_its_whole_lines_say(moves: list[Any], cut: i
     assert read.header == header()
     assert read.work.n == whole - 1
     assert [(d.id, d.required_tier) for d in read.work.standing] == after[whole - 1]
-    last = {name: tier for name, tier in after[whole - 1]}
+    last = dict(after[whole - 1])
     assert {name: d.required_tier for name in NAMES if (d := read.work.of(name))} == last
     assert read.torn == (len(kept) - sum(map(len, lines[:whole])) if len(kept) > ends[whole - 1] else 0)
 
@@ -204,9 +204,7 @@ def test_a_line_that_was_changed_by_hand_is_named(line: bytes, says: str) -> Non
     [(header("bo"), "annotator"), (header(by="tier"), "by"), (header(seed=1), "seed"),
      (header(adjudicates=("a", "b")), "adjudicates")],
 )  # fmt: skip
-def test_a_file_that_was_begun_for_other_work_is_not_gone_on_with(
-    tmp_path: Path, other: Any, field: str
-) -> None:
+def test_a_file_that_was_begun_for_other_work_is_not_gone_on_with(tmp_path: Path, other: Any, field: str) -> None:
     path = tmp_path / "log.jsonl"
     with DecisionFile.open(path, header()) as file:
         file.append(decided(1))
