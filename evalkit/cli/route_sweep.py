@@ -20,6 +20,12 @@ def route_sweep(
             "--threshold", help="Judge this threshold, fixed in advance; once for each tier but the top."
         ),
     ] = None,
+    router: Annotated[
+        str | None,
+        typer.Option(
+            "--router", metavar="NAME", help="Judge this one of several routers, at its part of the error rate."
+        ),
+    ] = None,
     target_escalation: Annotated[
         str | None,
         typer.Option(
@@ -56,6 +62,7 @@ def route_sweep(
     options = Options(
         study=study,
         thresholds=tuple(threshold or ()),
+        router=router,
         target_escalation=target_escalation,
         out=out,
         json_file=json_file,

@@ -1,11 +1,12 @@
 """evidence.zip: everything that a run read, so that its figures can be computed again elsewhere.
 
 In it: the study file, every file that it names, the judge's prompt, people's grades and the schema that its rubric
-names, the record of looks as this run saw it, and `files.json`:
+names, the scores and facts of routers that evalkit ran, the record of looks as this run saw it, and `files.json`:
 
     schema   "evalkit.evidence/1"
     study    name of the study file in the zip
-    options  {thresholds, seed}: what the command line put in place of the study's own; null where it did not
+    options  {thresholds, seed}: what the command line put in place of the study's own; null where it did not;
+             router: the one of several that it asked for, where it did
     sent     arm -> body that went out, where a replay recorded it and the study does not state it
     files    [{role, written, name, sha256, bytes}]: role (labels, outcomes, ...), the name that the study uses,
              the name in the zip
@@ -24,7 +25,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -36,9 +37,11 @@ from evalkit.signoff.strict import BrokenFileError, strict_json
 from evalkit.study.models import RoutingStudy, Source
 from evalkit.study.prices_base import GENAI_PRICES
 from evalkit.study.reasoning_models import ReasoningStudy
+from evalkit.study.router_section import name_problem
 from evalkit.workflows.evidence_rubric import RUBRIC_ROLES, rubric_files
 from evalkit.workflows.evidence_secrets import without_secrets
 from evalkit.workflows.replay_facts import replay_summary
+from evalkit.workflows.router_scores import Recorded, role_of
 
 __all__ = [
     "EVIDENCE",
@@ -56,11 +59,12 @@ EVIDENCE = "evidence.zip"
 FILES = "files.json"
 SCHEMA = "evalkit.evidence/1"
 TABLES = ("labels", "outcomes", "scores", "decisions")
+_ROUTED = ("scores", "decisions")
 _PROSE = ("rubric", "system_prompt", "prompt", *RUBRIC_ROLES)
 
 MOST_BYTES = 8 * 2**30
 """Content of a bundle beyond this is not unpacked."""
-MOST_FILES = 64
+MOST_FILES = 128
 _MOST_INDEX = 2**24
 _CHUNK = 2**20
 
@@ -73,6 +77,7 @@ class RunOptions:
 
     thresholds: tuple[str, ...] = ()
     seed: int | None = None
+    router: str | None = None
 
 
 @dataclass(frozen=True)
@@ -102,17 +107,29 @@ def keep_evidence(
     *,
     declared_outcomes: bool,
     keep: bool,
+    computed: Sequence[Recorded] = (),
 ) -> bytes | None:
-    """The bundle of a judged run, named with its hash in the provenance of its document; None without `keep`."""
+    """The bundle of a judged run, named with its hash in the provenance of its document; None without `keep`.
+
+    computed: what is kept of routers that evalkit ran.
+    """
     if not keep:
         document["provenance"]["evidence"] = {"left_out": "the run was asked to keep no evidence"}
         return None
     facts = document["provenance"]
-    read = {role: str(facts[role]["hash"]).removeprefix("sha256:") for role in TABLES if facts.get(role)}
-    content, hidden = _bundle(study, options, looks, declared_outcomes=declared_outcomes, fingerprints=read)
+    read = {role: _hash_of(facts[role]) for role in TABLES if facts.get(role)}
+    for row in facts.get("routers") or ():
+        read |= {f"{role}.{row['name']}": _hash_of(row[role]) for role in _ROUTED if row.get(role)}
+    content, hidden = _bundle(
+        study, options, looks, declared_outcomes=declared_outcomes, fingerprints=read, computed=computed
+    )
     named: dict[str, Any] = {"file": EVIDENCE, "sha256": hashlib.sha256(content).hexdigest()}
     document["provenance"]["evidence"] = named | ({"hidden_in": sorted(hidden)} if hidden else {})
     return content
+
+
+def _hash_of(row: Mapping[str, Any]) -> str:
+    return str(row["hash"]).removeprefix("sha256:")
 
 
 def evidence_zip(
@@ -133,7 +150,13 @@ def evidence_zip(
 
 
 def _bundle(
-    study: AnyStudy, options: RunOptions, looks: str, *, declared_outcomes: bool, fingerprints: Mapping[str, str]
+    study: AnyStudy,
+    options: RunOptions,
+    looks: str,
+    *,
+    declared_outcomes: bool,
+    fingerprints: Mapping[str, str],
+    computed: Sequence[Recorded] = (),
 ) -> tuple[bytes, Mapping[str, str]]:
     """The bundle, and the fingerprints of tables whose copy in it is not byte for byte the one that was read."""
     parts: dict[str, bytes] = {}
@@ -156,17 +179,26 @@ def _bundle(
             absent.append({"role": role, "written": redact(written), "why": "it is no file beside the study"})
         else:
             content = _read(path)
-            kept = without_secrets(content, path.name) if role in TABLES or role in _PROSE else content
+            kept = without_secrets(content, path.name) if _is_table(role) or role in _PROSE else content
             if kept != content and role in fingerprints:
                 hidden[role] = fingerprints[role]
             add(role, written, f"{role}/{_safe(path.name)}", kept)
+    for role, written, name, content in computed:
+        kept = without_secrets(content, name)
+        if kept != content and role in fingerprints:
+            hidden[role] = fingerprints[role]
+        add(role, written, f"{role}/{name}", kept)
     add("looks", "", "looks.json", looks.encode("utf-8"))
     name = _safe(study.path.name)
     add("study", study.path.name, name, _study_bytes(study))
     index = {
         "schema": SCHEMA,
         "study": name,
-        "options": {"thresholds": list(options.thresholds) or None, "seed": options.seed},
+        "options": {
+            "thresholds": list(options.thresholds) or None,
+            "seed": options.seed,
+            **({} if options.router is None else {"router": options.router}),
+        },
         "sent": {} if declared_outcomes else _sent(study),
         "hidden": hidden,
         "files": sorted(rows, key=lambda row: str(row["name"])),
@@ -182,7 +214,9 @@ def named_files(study: AnyStudy) -> list[tuple[str, str, Path | None]]:
     found: list[tuple[str, str, Path | None]] = []
     sources: dict[str, Source | None] = {"labels": study.labels, "outcomes": study.outcomes}
     if isinstance(study, RoutingStudy):
-        sources |= {"scores": study.router.scores, "decisions": study.router.decisions}
+        for router in study.all_routers:
+            sources[role_of(study, router, "scores")] = router.scores
+            sources[role_of(study, router, "decisions")] = router.decisions
     for role, source in sources.items():
         if source is not None:
             found.append((role, source.written, source.path))
@@ -322,7 +356,7 @@ def _opened(file: zipfile.ZipFile, folder: Path) -> Bundle:
         paths.pop("study"),
         written,
         paths,
-        RunOptions(tuple(options["thresholds"] or ()), options["seed"]),
+        RunOptions(tuple(options["thresholds"] or ()), options["seed"], options.get("router")),
         index["sent"],
         tuple(f"{row['role']}: {row['written']}" for row in index["absent"]),
         index["hidden"],
@@ -351,14 +385,15 @@ def _index(file: zipfile.ZipFile, infos: Mapping[str, zipfile.ZipInfo]) -> dict[
         and all(_is_row(row) for row in rows)
         and len({row["role"] for row in rows}) == len(rows)
         and isinstance(options, dict)
-        and set(options) == {"thresholds", "seed"}
+        and set(options) in ({"thresholds", "seed"}, {"thresholds", "seed", "router"})
+        and isinstance(options.get("router"), str | None)
         and isinstance(options["thresholds"], list | None)
         and all(isinstance(text, str) for text in options["thresholds"] or ())
         and type(options["seed"]) in {int, type(None)}
         and isinstance(index.get("sent"), dict)
         and all(isinstance(body, dict) for body in index["sent"].values())
         and isinstance(index.get("hidden"), dict)
-        and set(index["hidden"]) <= set(TABLES)
+        and all(_is_table(role) for role in index["hidden"])
         and all(isinstance(text, str) for text in index["hidden"].values())
         and isinstance(index.get("absent"), list)
         and all(isinstance(row, dict) and _texts(row, "role", "written") for row in index["absent"])
@@ -382,8 +417,15 @@ _ROLES = {
     "prompt",
     "looks",
     "study",
+    "routers",
     *RUBRIC_ROLES,
 }
+
+
+def _is_table(role: str) -> bool:
+    """A table, or one of those that several routers have each: `scores.<name>`, where the name is one."""
+    table, point, name = role.partition(".")
+    return role in TABLES or (table in _ROUTED and bool(point) and name_problem(name) is None)
 
 
 def _is_row(row: Any) -> bool:
@@ -391,7 +433,7 @@ def _is_row(row: Any) -> bool:
         isinstance(row, dict)
         and set(row) == {"role", "written", "name", "sha256", "bytes"}
         and isinstance(row["role"], str)
-        and row["role"] in _ROLES
+        and (row["role"] in _ROLES or _is_table(row["role"]))
         and _texts(row, "written", "name", "sha256")
         and type(row["bytes"]) is int
     )

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,12 @@ from evalkit.signoff.model import Paired
 from evalkit.signoff.strict import BrokenFileError, strict_json
 from evalkit.study.models import RoutingStudy, Source
 from evalkit.study.reasoning_models import ReasoningStudy
-from evalkit.workflows.evidence_bundle import Bundle, named_files, open_evidence
+from evalkit.workflows.evidence_bundle import Bundle, RunOptions, named_files, open_evidence
 from evalkit.workflows.replay_facts import SUMMARY
+from evalkit.workflows.router_scores import role_of
+
+if TYPE_CHECKING:
+    from evalkit.workflows.route_sweep import Inputs
 
 AnyStudy = TypeVar("AnyStudy", RoutingStudy, ReasoningStudy)
 AnyInputs = TypeVar("AnyInputs")
@@ -109,18 +113,12 @@ def _routing(bundle: Bundle, recorded: bool) -> Rejudged:
 
     study = read_study(bundle.study, files_exist=False)
     options = bundle.options
-    if options.thresholds or options.seed is not None:
-        study = override(study, threshold=list(options.thresholds) or None, seed=options.seed)
-    study = _moved(study, bundle)
-    router = study.router
-    moved = replace(
-        router,
-        scores=_at(router.scores, "scores", bundle),
-        decisions=_at(router.decisions, "decisions", bundle),
-    )
-    study = replace(study, router=moved)
+    if options != RunOptions():
+        thresholds = list(options.thresholds) or None
+        study = override(study, threshold=thresholds, seed=options.seed, router=options.router)
+    study = _moved_routers(_moved(study, bundle), bundle)
     _place_summary(bundle)
-    inputs = _as_read(read_inputs(study), bundle)
+    inputs = _routers_as_read(_as_read(read_inputs(study, bundle.paths, bundle.hidden), bundle), bundle)
     _place(bundle, looks_record(study))
     look = replace(look_at(inputs, utc_now(), book=False), recorded=recorded)
     judged = route_sweep(inputs, look)
@@ -139,6 +137,41 @@ def _routing(bundle: Bundle, recorded: bool) -> Rejudged:
         arms,
         frozenset(bundle.hidden),
     )
+
+
+def _moved_routers(study: RoutingStudy, bundle: Bundle) -> RoutingStudy:
+    """The study with the scores and decisions of the bundle; what evalkit ran is not run again but read there."""
+    moved = [
+        replace(
+            router,
+            scores=_at(router.scores, role_of(study, router, "scores"), bundle),
+            decisions=_at(router.decisions, role_of(study, router, "decisions"), bundle),
+        )
+        for router in study.all_routers
+    ]
+    audit = bundle.paths.get("audit", study.audit)
+    return replace(study, router=moved[0], routers=tuple(moved) if study.routers else (), audit=audit)
+
+
+def _routers_as_read(inputs: Inputs, bundle: Bundle) -> Inputs:
+    """As `_as_read`, for the tables of the routers."""
+    if not bundle.hidden:
+        return inputs
+    given = []
+    for one in inputs.given:
+        found: dict[str, Any] = {}
+        for table in ("scores", "decisions"):
+            fingerprint = bundle.hidden.get(role_of(inputs.study, one.router, table))
+            read = getattr(one, table)
+            if fingerprint is not None and read is not None:
+                found[table] = _under(read, fingerprint)
+        given.append(replace(one, **found))
+    return replace(inputs, given=tuple(given))
+
+
+def _under(table: Any, fingerprint: str) -> Any:
+    prefix = "sha256:" if table.fingerprint.startswith("sha256:") else ""
+    return replace(table, fingerprint=prefix + fingerprint)
 
 
 def _ladder(bundle: Bundle, recorded: bool) -> Rejudged:
@@ -212,11 +245,10 @@ def _as_read(inputs: AnyInputs, bundle: Bundle) -> AnyInputs:
     """The tables under the fingerprints that they had before keys and passwords were taken out of their copies."""
     made: Any = replace
     found: dict[str, Any] = {}
-    for role, fingerprint in bundle.hidden.items():
-        table = getattr(inputs, role, None)
-        if table is not None:
-            prefix = "sha256:" if table.fingerprint.startswith("sha256:") else ""
-            found[role] = made(table, fingerprint=prefix + fingerprint)
+    for role in ("labels", "outcomes"):
+        table = getattr(inputs, role)
+        if table is not None and role in bundle.hidden:
+            found[role] = _under(table, bundle.hidden[role])
     return made(inputs, **found) if found else inputs
 
 

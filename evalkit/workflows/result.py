@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,19 @@ from evalkit.routing.points import OperatingPoint, clean
 from evalkit.routing.units import rule_text
 from evalkit.statistics.bounds import upper_bound
 from evalkit.study.models import RoutingStudy
+from evalkit.workflows.label_audit_result import audit_part, audited_bound
 from evalkit.workflows.looks import Look
 from evalkit.workflows.tiers import by_tier, cost_matrix
 
-__all__ = ["SCHEMA", "gate_document", "guarantee", "point_document", "result_document", "with_reasons"]
+__all__ = [
+    "SCHEMA",
+    "gate_document",
+    "guarantee",
+    "point_document",
+    "policy_row",
+    "result_document",
+    "with_reasons",
+]
 
 SCHEMA = "evalkit.route-sweep/1"
 
@@ -39,8 +49,13 @@ def result_document(
     provenance: Document,
     notices: Sequence[str],
     evidence_limits: Sequence[str],
+    headline: str | None = None,
+    routers: Mapping[str, Any] = MappingProxyType({}),
 ) -> Document:
-    """result.json of a run. `intervals` by point name; `others` are the policies that were not chosen."""
+    """result.json of a run. `intervals` by point name; `others` are the router's policies that were not chosen.
+
+    headline: in place of the verdict's, where the router has to be named. routers: what is said of several.
+    """
     data = result.measures.data
     per_tier = data.demand is not None and data.demand.ndim == 2
     rule = (
@@ -63,13 +78,14 @@ def result_document(
         "description": study.description,
         "verdict": {
             "decision": result.verdict.decision.value,
-            "headline": result.verdict.headline,
+            "headline": headline or result.verdict.headline,
             "reasons": list(result.verdict.reasons),
             "uncertified": list(result.verdict.uncertified),
             "next_step": result.verdict.next_step,
         },
         "policy": result.policy,
-        "policies_compared": [_policy_row(r) for r in (result, *others)] if others else [],
+        "policies_compared": [policy_row(r) for r in (result, *others)] if others else [],
+        **routers,
         "rule": rule,
         "tiers": [
             {"name": t.name, "model": t.model, "params": {str(k): _plain(v) for k, v in t.params.items()}}
@@ -130,6 +146,7 @@ def result_document(
             "n_other": result.separation.n_negative,
             "detail": "area under the ROC curve of the score for needs against other solvable items, logit-DeLong",
         },
+        **audit_part(result),
         "cross_fitted": None
         if cross is None
         else {
@@ -186,6 +203,8 @@ _REASONS = {
     "decisions": "none were given",
     "prices": "no card was used",
     "better": "the interval holds 0, or there is none",
+    "trained_on": "the study does not say",
+    "calibration": "no item has both a score and weight",
 }
 
 
@@ -211,18 +230,27 @@ def guarantee(study: RoutingStudy, result: RoutingResult, look: Look) -> str | N
         return None
     delta = result.measures.settings.delta
     one, both = _share(delta), _share(2 * delta)
+    audited = result.measures.data.audit is not None
     opening = "If these labels are a random sample of the traffic and are right, "
+    if audited:
+        opening = (
+            "If these labels are a random sample of the traffic, those above the cheapest tier are right, and so "
+            "are the judgements of the audit, "
+        )
+    limit = "limit on the true under-route rate" if audited else "under-route limit"
+    halves = (
+        f" ({_share(delta / 2)} for the rate among the labelled needs, as much for the audit)" if audited else ""
+    )
     if result.judged is not None:
         return (
             opening
             + "a threshold fixed in advance that truly breaks one of these limits is shown as keeping all of "
-            f"them in at most {one} of studies."
+            f"them in at most {one} of studies{halves}."
         )
     return (
-        opening
-        + "a study run this way selects a threshold that breaks any certified under-route limit in at most "
-        f"{one} of studies, all risk classes together; the certified escalation and latency limits, separately, "
-        f"in at most {one}; all together in at most {both}."
+        opening + f"a study run this way selects a threshold that breaks any certified {limit} in at most "
+        f"{one} of studies, all risk classes together{halves}; the certified escalation and latency limits, "
+        f"separately, in at most {one}; all together in at most {both}."
     )
 
 
@@ -269,13 +297,16 @@ def point_document(
         **_or_reason("accuracy", p.accuracy, "0 solvable items"),
         "intervals": {name: [clean(low), clean(high)] for name, (low, high) in intervals.items()},
     }
-    for name, figures in zip(data.risk_classes, p.by_risk, strict=True):
+    for r, (name, figures) in enumerate(zip(data.risk_classes, p.by_risk, strict=True)):
         bound = upper_bound(figures.under_route_count, figures.needs, confidence)
+        why = "0 needs: not statable"
+        if data.audit is not None:
+            bound, why = audited_bound(result, p, r)
         out["by_risk"][name] = {
             "needs": figures.needs,
             "under_route_count": figures.under_route_count,
             **_or_reason("under_route_rate", figures.under_route_rate, "0 needs"),
-            **_or_reason("under_route_upper_bound", clean(bound), "0 needs: not statable"),
+            **_or_reason("under_route_upper_bound", clean(bound), why),
             "confusion": [list(row) for row in figures.confusion],
         }
     return out
@@ -360,7 +391,8 @@ def _counts(data: RoutingData, outcomes: Outcomes | None, result: RoutingResult)
     }
 
 
-def _policy_row(result: RoutingResult) -> Document:
+def policy_row(result: RoutingResult) -> Document:
+    """One policy beside others of the same router."""
     return {
         "policy": result.policy,
         "decision": result.verdict.decision.value,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,15 @@ import numpy as np
 from evalkit.errors import Fault, InputError
 from evalkit.labels.labelset import LabelSet
 from evalkit.labels.read import read_labels
-from evalkit.outcomes.decisions import Decisions, read_decisions
+from evalkit.outcomes.decisions import Decisions
 from evalkit.outcomes.owed import with_owed
 from evalkit.outcomes.rates import nothing_scored, silent_tiers
 from evalkit.outcomes.read import read_outcomes
-from evalkit.outcomes.scores import Scores, read_scores
+from evalkit.outcomes.scores import Scores
 from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult, analyse
 from evalkit.routing.intervals import point_intervals
+from evalkit.routing.routers import best_of
 from evalkit.study.calls import Calls
 from evalkit.study.fingerprint import study_fingerprint
 from evalkit.study.models import LabelsKind, RoutingStudy, Source
@@ -28,12 +31,32 @@ from evalkit.workflows.assemble import Assembled, assemble, refuse_small_estimat
 from evalkit.workflows.evidence import evidence_limits
 from evalkit.workflows.gate_policy import under_policy
 from evalkit.workflows.items import item_rows, items_gz, worst_items
+from evalkit.workflows.label_audit_file import AuditFile, with_audit
 from evalkit.workflows.label_facts import label_facts
 from evalkit.workflows.looks import Look, looks_path, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
 from evalkit.workflows.provenance import dependency_versions, utc_now
 from evalkit.workflows.replay_facts import ReplayFacts, replay_facts
 from evalkit.workflows.result import result_document
+from evalkit.workflows.router_scores import (
+    Given,
+    Recorded,
+    field_of,
+    given_by,
+    left_out_of,
+    recorded_files,
+    recorded_runs,
+    role_of,
+    run_routers,
+)
+from evalkit.workflows.routers_result import (
+    headline_of,
+    routers_part,
+    routers_provenance,
+    source_row,
+    tables_of,
+    text_hash,
+)
 from evalkit.workflows.samples import refuse_unmet_samples
 from evalkit.workflows.served import as_asked
 
@@ -42,17 +65,44 @@ __all__ = ["Inputs", "RouteSweep", "look_at", "looks_record", "read_inputs", "ro
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything a study names, read and checked."""
+    """Everything a study names, read and checked.
+
+    `given` and `arrays` have one entry a router; `scores`, `decisions` and `assembled` are the first one's (`of`
+    makes another the first). left_out: labelled items that are not judged, since they leaked. recorded: what
+    has to be kept of routers that evalkit ran (`router_scores.recorded_files`).
+    """
 
     study: RoutingStudy
     labels: LabelSet
     outcomes: Outcomes | None
-    scores: Scores | None
-    decisions: Decisions | None
+    given: tuple[Given, ...]
     priced: Priced | None
-    assembled: Assembled
+    arrays: tuple[Assembled, ...]
     policy: dict[str, Any] | None = None
     replay: ReplayFacts = field(default_factory=ReplayFacts)
+    left_out: tuple[str, ...] = ()
+    recorded: tuple[Recorded, ...] = ()
+    audit: AuditFile | None = None
+
+    @property
+    def scores(self) -> Scores | None:
+        """The scores of the first router."""
+        return self.given[0].scores
+
+    @property
+    def decisions(self) -> Decisions | None:
+        """The decisions of the first router."""
+        return self.given[0].decisions
+
+    @property
+    def assembled(self) -> Assembled:
+        """The arrays with the scores of the first router."""
+        return self.arrays[0]
+
+    def of(self, place: int) -> Inputs:
+        """The same with one router alone, as what it truly is."""
+        study = replace(self.study, router=self.given[place].router)
+        return replace(self, study=study, given=(self.given[place],), arrays=(self.arrays[place],))
 
     @property
     def labels_kind(self) -> LabelsKind:
@@ -67,8 +117,9 @@ class Inputs:
     @property
     def notices(self) -> list[str]:
         """What the readers found worth saying."""
-        read: list[Any] = [self.study, self.labels, self.outcomes, self.scores, self.decisions]
-        parts = [*read, self.priced, self.replay]
+        parts: list[Any] = [self.study, self.labels, self.outcomes]
+        parts += [part for one in self.given for part in (one.scores, one.decisions)]
+        parts += [self.priced, self.replay, self.audit]
         return [note for part in parts if part is not None for note in part.notices]
 
 
@@ -81,18 +132,29 @@ class RouteSweep:
     result: RoutingResult
 
 
-def read_inputs(study: RoutingStudy) -> Inputs:
-    """Read and check all files of a study; raises InputError with the faults of every file.
+def read_inputs(
+    study: RoutingStudy,
+    recorded: Mapping[str, Path] | None = None,
+    known: Mapping[str, str] = MappingProxyType({}),
+) -> Inputs:
+    """Read and check all files of a study, and run the routers that evalkit is to run; raises InputError with the
+    faults of every file.
 
-    Where the study names a gate policy, the stricter of two limits holds from here on.
+    Where the study names a gate policy, the stricter of two limits holds from here on. `recorded`: files of an
+    evidence bundle by role, from which the scores of such routers are read, so that nothing is run. `known`:
+    fingerprints of its tables by role, where their copies are not byte for byte what was read.
     """
     faults: list[Fault] = []
     study, policy = under_policy(study)
     labels = _read(faults, read_labels, study.labels, tiers=study.tier_names, risk_classes=study.risk_classes)
     if labels is None:
         raise InputError(faults)
-    about: dict[str, Any] = {"ids": labels.ids, "tiers": study.tier_names}
-    outcomes = scores = decisions = None
+    everyone = labels.ids
+    runs = run_routers(study, labels) if recorded is None else recorded_runs(study, labels, recorded)
+    left_out = left_out_of(study, runs, labels)
+    labels = labels.without(set(left_out)) if left_out else labels
+    about: dict[str, Any] = {"ids": labels.ids, "tiers": study.tier_names, "left_out": left_out}
+    outcomes = None
     if study.outcomes is not None:
         outcomes = _read(
             faults, read_outcomes, study.outcomes, **about, pass_at=study.pass_at, missing=study.missing_outcomes
@@ -100,21 +162,11 @@ def read_inputs(study: RoutingStudy) -> Inputs:
     if outcomes is not None:
         refuse_unmet_samples(study, outcomes, items="item", tiers="a tier")
         outcomes = with_owed(as_asked(outcomes, study.tiers, study.calls.aliases), study.samples)
-    router = study.router
-    if router.scores is not None:
-        scores = _read(
-            faults,
-            read_scores,
-            router.scores,
-            **about,
-            cascade=router.policy != "direct",
-            missing=router.missing_scores,
-            probability=router.probability,
-            risk=labels.risk_names,
-            weight=labels.weight,
-        )
-    if router.decisions is not None:
-        decisions = _read(faults, read_decisions, router.decisions, **about)
+    given: list[Given] = []
+    try:
+        given = given_by(study, runs, labels, order=everyone, left_out=left_out)
+    except InputError as error:
+        faults.extend(error.faults)
     priced = None
     if not faults and outcomes is not None:
         try:
@@ -123,32 +175,48 @@ def read_inputs(study: RoutingStudy) -> Inputs:
             faults.extend(error.faults)
     if faults:
         raise InputError(faults)
-    if scores is None and decisions is None:
-        what = "names neither router.scores nor router.decisions, so there is nothing to judge"
-        raise InputError(Fault(what, "give a file of scores or of routed tiers", str(study.path), field="router"))
-    if outcomes is None and router.thresholds is None and decisions is None:
-        raise InputError(
-            Fault(
-                "no outcomes: a threshold cannot be searched for without what each tier costs and gets right",
-                "name a file of outcomes, or fix the threshold with router.thresholds",
-                str(study.path),
-                field="outcomes",
-            )
-        )
-    if scores is not None and router.thresholds is not None:
-        _check_thresholds(study, per_tier=bool(scores.by_tier))
+    _check_points(study, given, searchable=outcomes is not None)
     cost = None if priced is None else priced.cost_usd
-    assembled = assemble(study, labels, outcomes, scores, cost)
-    refuse_small_estimates(study, assembled.data)
-    return Inputs(study, labels, outcomes, scores, decisions, priced, assembled, policy, replay_facts(study))
-
-
-def _check_thresholds(study: RoutingStudy, *, per_tier: bool) -> None:
-    """Whether one score serves all tiers is known only now: then thresholds must climb with the tiers."""
-    problems = threshold_problems(
-        study.router.thresholds or (), study.tier_names, study.router.higher_means, single_score=not per_tier
+    arrays = [assemble(replace(study, router=one.router), labels, outcomes, one.scores, cost) for one in given]
+    refuse_small_estimates(study, arrays[0].data)
+    audit, arrays = with_audit(study, labels, given, arrays, known)
+    kept = recorded_files(study, runs, everyone)
+    return Inputs(
+        study,
+        labels,
+        outcomes,
+        tuple(given),
+        priced,
+        tuple(arrays),
+        policy,
+        replay_facts(study),
+        left_out,
+        tuple(kept),
+        audit,
     )
-    faults = [Fault(what, fix, str(study.path), field="router.thresholds") for what, fix in problems]
+
+
+def _check_points(study: RoutingStudy, given: Sequence[Given], *, searchable: bool) -> None:
+    """Every router has something to judge. Whether one score serves all tiers is known only now: then thresholds
+    must climb with the tiers."""
+    faults: list[Fault] = []
+    for one in given:
+        router, scores = one.router, one.scores
+        if scores is None and one.decisions is None:
+            what = "names neither scores nor decisions, so there is nothing to judge"
+            fix = "give a file of scores or of routed tiers"
+            faults.append(Fault(what, fix, str(study.path), field=field_of(study, router, "")))
+        elif not searchable and router.thresholds is None and one.decisions is None:
+            what = "no outcomes: a threshold cannot be searched for without what each tier costs and gets right"
+            at = field_of(study, router, "thresholds")
+            fix = f"name a file of outcomes, or fix the threshold with {at}"
+            faults.append(Fault(what, fix, str(study.path), field="outcomes"))
+        elif scores is not None and router.thresholds is not None:
+            problems = threshold_problems(
+                router.thresholds, study.tier_names, router.higher_means, single_score=not scores.by_tier
+            )
+            at = field_of(study, router, "thresholds")
+            faults += [Fault(what, fix, str(study.path), field=at) for what, fix in problems]
     if faults:
         raise InputError(faults)
 
@@ -165,50 +233,54 @@ def _read(faults: list[Fault], reader: Any, source: Source, **options: Any) -> A
 def route_sweep(inputs: Inputs, look: Look | None = None) -> RouteSweep:
     """Judge the study and book the look at its labels. Reads nothing more; writes only the record of looks.
 
-    `look`: judge with this one, which was booked before, and write nothing.
+    Of several routers and policies the best is chosen, so each spends its part of the error rate; together they
+    are one look. `look`: judge with this one, which was booked before, and write nothing.
     """
-    study, data = inputs.study, inputs.assembled.data
     started = utc_now()
     look = look_at(inputs, started) if look is None else look
-    router = study.router
-    policies = ["direct", "cascade"] if router.policy == "both" else [router.policy]
-    shared = router.routers * len(policies)  # the best of several is chosen: each may spend its part
-    delta = None if look.delta is None else look.delta / shared
-    results = [
-        analyse(
-            data,
-            settings_of(study, policy, delta),
-            thresholds=router.thresholds,
-            decisions=None if inputs.decisions is None else np.asarray(inputs.decisions.routed, dtype=np.int8),
-        )
-        for policy in policies
-    ]
-    result = min(results, key=_rank)
-    others = [r for r in results if r is not result]
-    result = _not_measured(result, inputs)
-    worst, total = worst_items(result, inputs.labels, inputs.outcomes, inputs.scores)
+    results, owners = _judged(inputs, look)
+    best = best_of(results)
+    place, result = owners[best], results[best]
+    own = inputs.of(place)
+    others = [r for i, r in enumerate(results) if owners[i] == place and i != best]
+    worst, total = worst_items(result, own.labels, own.outcomes, own.scores)
     document = result_document(
-        study,
+        own.study,
         result,
         others=others,
-        outcomes=inputs.outcomes,
+        outcomes=own.outcomes,
         look=look,
         intervals=point_intervals(result),
         worst_items=worst,
         worst_total=total,
-        provenance=_provenance(inputs, started),
-        notices=[*inputs.notices, *inputs.assembled.notes],
-        evidence_limits=evidence_limits(inputs, result, look),
+        provenance=_provenance(inputs, place, started),
+        notices=[*inputs.notices, *own.assembled.notes],
+        evidence_limits=evidence_limits(own, result, look),
+        headline=headline_of(inputs.given, place, result.verdict.headline),
+        routers=routers_part(inputs.study, inputs.given, results, owners, best, inputs.left_out),
     )
-    rows = item_rows(result, inputs.labels, inputs.outcomes, inputs.scores)
+    rows = item_rows(result, own.labels, own.outcomes, own.scores)
     return RouteSweep(document, items_gz(rows), result)
 
 
-def _rank(result: RoutingResult) -> tuple[int, float]:
-    """Of two policies: an approved one first, then the one of less expected total."""
-    order = {"approve": 0, "insufficient_evidence": 1, "reject": 2}[result.verdict.decision.value]
-    total = result.shown.expected_total_usd
-    return order, float("inf") if total is None else total
+def _judged(inputs: Inputs, look: Look) -> tuple[list[RoutingResult], list[int]]:
+    """Every policy of every router, judged on the same items at its part of the error rate, and whose it is."""
+    delta = None if look.delta is None else look.delta / inputs.study.shared
+    results: list[RoutingResult] = []
+    owners: list[int] = []
+    for place, (one, arrays) in enumerate(zip(inputs.given, inputs.arrays, strict=True)):
+        study = inputs.of(place).study
+        policies = ["direct", "cascade"] if one.router.policy == "both" else [one.router.policy]
+        for policy in policies:
+            owners.append(place)
+            found = analyse(
+                arrays.data,
+                settings_of(study, policy, delta),
+                thresholds=one.router.thresholds,
+                decisions=None if one.decisions is None else np.asarray(one.decisions.routed, dtype=np.int8),
+            )
+            results.append(_not_measured(found, inputs))
+    return results, owners
 
 
 def _not_measured(result: RoutingResult, inputs: Inputs) -> RoutingResult:
@@ -256,16 +328,21 @@ def look_at(inputs: Inputs, now: str, *, book: bool = True) -> Look:
     """
     study = inputs.study
     parts = {"labels": inputs.labels.fingerprint, "study": _question_fingerprint(study)}
-    for name, part in (("scores", inputs.scores), ("decisions", inputs.decisions)):
-        if part is not None:
-            parts[name] = part.fingerprint
+    for one in inputs.given:
+        for name, part in (("scores", one.scores), ("decisions", one.decisions)):
+            if part is not None:
+                parts[role_of(study, one.router, name)] = part.fingerprint
+    if inputs.left_out:  # to leave out others of the same labels is another look
+        parts["left_out"] = text_hash(inputs.left_out)
     if inputs.policy is not None:  # to ask for something else of the same labels is another look
         parts["policy"] = inputs.policy["gates_sha256"]
+    if inputs.audit is not None:
+        parts["audit"] = inputs.audit.fingerprint
     if inputs.outcomes is not None and nothing_scored(inputs.outcomes) is None:
         parts["outcomes"] = _arrays_fingerprint(inputs, *_TESTED)
         cost = inputs.assembled.data.tier_cost_usd
-        fixed = study.router.thresholds is not None or inputs.decisions is not None
-        if len(study.tiers) > 2 and not fixed and cost is not None and not bool(np.isnan(cost).any()):
+        searched = any(one.router.thresholds is None and one.decisions is None for one in inputs.given)
+        if len(study.tiers) > 2 and searched and cost is not None and not bool(np.isnan(cost).any()):
             parts["costs"] = _arrays_fingerprint(inputs, "tier_cost_usd")
     delta = 1.0 - study.confidence
     return take_look(looks_record(study), parts, declared=study.looks, delta=delta, now=now, book=book)
@@ -288,21 +365,16 @@ def _arrays_fingerprint(inputs: Inputs, *names: str) -> str:
 
 def _question_fingerprint(study: RoutingStudy) -> str:
     """Hash of what the study asks, without how its outcomes came about, what a request costs at each tier and the
-    name of its gate policy, whose limits are in the study by now."""
+    name of its gate policy, whose limits are in the study by now; an audit of the labels is a part of its own."""
     tiers = tuple(replace(tier, cost_usd=None) for tier in study.tiers)
-    bare = replace(study, tiers=tiers, outcomes=None, prices=None, rubric=None, policy=None, calls=Calls())
+    bare = replace(study, tiers=tiers, outcomes=None, prices=None, rubric=None, policy=None, audit=None)
+    bare = replace(bare, calls=Calls())
     return study_fingerprint(bare)
 
 
-def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:
-    study, priced = inputs.study, inputs.priced
-
-    def source(written: Source | None, fingerprint: str | None, **more: Any) -> dict[str, Any] | None:
-        if written is None or fingerprint is None:
-            return None
-        return {"file": written.written, "hash": f"sha256:{fingerprint.removeprefix('sha256:')}", **more}
-
-    outcomes, scores, decisions = inputs.outcomes, inputs.scores, inputs.decisions
+def _provenance(inputs: Inputs, chosen: int, started: str) -> dict[str, Any]:
+    study, priced, own = inputs.study, inputs.priced, inputs.given[chosen]
+    outcomes = inputs.outcomes
     cost_kind = "assumed" if inputs.assembled.assumed_costs else "measured"
     if priced is not None and priced.card_kind is not None:
         cost_kind = priced.card_kind
@@ -312,16 +384,15 @@ def _provenance(inputs: Inputs, started: str) -> dict[str, Any]:
         "seed": study.seed,
         "study_file": study.path.name,
         "study_hash": f"sha256:{study.fingerprint.removeprefix('sha256:')}",
-        "labels": source(
+        "labels": source_row(
             study.labels, inputs.labels.fingerprint, kind=inputs.labels_kind, **label_facts(inputs.labels)
         ),
-        "outcomes": source(study.outcomes, outcomes.fingerprint if outcomes else None),
-        "scores": source(
-            study.router.scores, scores.fingerprint if scores else None, trained_on=study.router.trained_on
-        ),
-        "decisions": source(study.router.decisions, decisions.fingerprint if decisions else None),
+        "outcomes": source_row(study.outcomes, outcomes.fingerprint if outcomes else None),
+        **tables_of(own),
+        **routers_provenance(study, inputs.given, inputs.left_out),
         "prices": None if priced is None else priced.provenance,
         **({} if inputs.policy is None else {"policy": inputs.policy}),
+        **({} if inputs.audit is None else {"audit": dict(inputs.audit.facts)}),
         **inputs.replay.provenance,
         "models": {
             tier.name: {

@@ -15,7 +15,7 @@ from evalkit.workflows.evidence_bundle import EVIDENCE, RunOptions, check_study,
 from evalkit.workflows.looks import looks_text
 from evalkit.workflows.route_sweep import Inputs, RouteSweep, looks_record, read_inputs, route_sweep
 from evalkit.workflows.run_files import refuse_to_overwrite, report_folder, write_files
-from evalkit.workflows.target import target_escalation_text
+from evalkit.workflows.target import target_escalation_lines
 
 __all__ = ["Options", "run"]
 
@@ -26,6 +26,7 @@ class Options:
 
     study: Path | None = None
     thresholds: tuple[str, ...] = ()
+    router: str | None = None
     target_escalation: str | None = None
     out: Path | None = None
     json_file: Path | None = None
@@ -45,7 +46,8 @@ def run(options: Options) -> int:
     study = _collected(written, options)
     inputs = read_inputs(study)
     if target is not None:
-        print(target_escalation_text(inputs, target))
+        for line in target_escalation_lines(inputs, target):
+            print(line)
         return 0
     for note in inputs.notices:
         print(f"note: {visible(note, 600)}", file=sys.stderr)
@@ -56,10 +58,11 @@ def run(options: Options) -> int:
     evidence = keep_evidence(
         judged.document,
         study,
-        RunOptions(options.thresholds, options.seed),
+        RunOptions(options.thresholds, options.seed, options.router),
         looks_text(looks_record(study), inputs.labels.fingerprint),
         declared_outcomes=written.outcomes is not None,
         keep=options.evidence,
+        computed=inputs.recorded,
     )
     paths = _write(options, inputs, judged, evidence)
     _print(options, judged, paths)
@@ -70,8 +73,9 @@ def run(options: Options) -> int:
 
 def _study(options: Options) -> RoutingStudy:
     study = read_study(options.study if options.study is not None else bundled_path())
-    if options.thresholds or options.seed is not None:
-        study = override(study, threshold=list(options.thresholds) or None, seed=options.seed)
+    if options.thresholds or options.seed is not None or options.router is not None:
+        thresholds = list(options.thresholds) or None
+        study = override(study, threshold=thresholds, seed=options.seed, router=options.router)
     return study
 
 
@@ -96,9 +100,11 @@ def _files(options: Options, study: RoutingStudy) -> list[Path]:
 
 def _read_files(study: RoutingStudy) -> list[Path | None]:
     """Every file that the run reads, the record of looks included."""
-    sources = (study.labels, study.outcomes, study.router.scores, study.router.decisions)
+    sources = [study.labels, study.outcomes]
+    sources += [source for r in study.all_routers for source in (r.scores, r.decisions, r.train)]
     tables = [source.path for source in sources if source is not None]
-    return [study.path, looks_record(study), study.prices, study.rubric, study.policy, *tables]
+    rules = [router.spec.path for router in study.all_routers if router.spec is not None]
+    return [study.path, looks_record(study), study.prices, study.rubric, study.policy, *tables, *rules]
 
 
 def _rate(option: str, text: str) -> float:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from evalkit.study.models import Router, RoutingStudy, TrainedOn
 __all__ = [
     "RECORD",
     "Given",
+    "Recorded",
     "Run",
+    "field_of",
     "given_by",
     "left_out_of",
     "read_source_of",
@@ -40,6 +42,15 @@ RECORD = "routers.json"
 SCHEMA = "evalkit.routers/1"
 MOST_NAMED = 20
 """Leaks beyond these are counted, not named, in a message."""
+
+
+class Recorded(NamedTuple):
+    """A file for the evidence bundle: its role, the name that the study uses, its own name and content."""
+
+    role: str
+    written: str
+    name: str
+    content: bytes
 
 
 @dataclass(frozen=True)
@@ -76,17 +87,18 @@ def role_of(study: RoutingStudy, router: Router, table: str) -> str:
 
 
 def field_of(study: RoutingStudy, router: Router, key: str) -> str:
-    """The field of a router's section in the study file."""
-    if not study.routers:
-        return f"router.{key}"
-    return f"routers[{[r.name for r in study.routers].index(router.name)}].{key}"
+    """The field `key` of a router's section in the study file; without a key the section itself."""
+    at = "router"
+    if study.routers:
+        at = f"routers[{[r.name for r in study.routers].index(router.name)}]"
+    return f"{at}.{key}" if key else at
 
 
 def run_routers(study: RoutingStudy, labels: LabelSet) -> list[Run]:
     """Run the routers that evalkit is to run on all items; look for leaks wherever training labels are named.
 
-    One entry a router, in their order. Raises `InputError` with the faults of all: a router that cannot be run, one
-    that is not what the study says of it, and leaks that the study does not drop.
+    One entry a router, in their order. Raises `InputError` with the faults of all: one that cannot be run, that
+    is not what the study says of it, or whose leaks are not dropped.
     """
     runs: list[Run] = []
     faults: list[Fault] = []
@@ -238,14 +250,11 @@ def read_source_of(source: Any, reader: Any, **options: Any) -> Any:
     return reader(source.address, columns=dict(source.columns) or None, encoding=source.encoding, **options)
 
 
-def recorded_files(
-    study: RoutingStudy, runs: Sequence[Run], ids: Sequence[str]
-) -> list[tuple[str, str, str, bytes]]:
-    """(role, name that the study uses, file name, content) of what has to be kept of runs to judge again without
-    them; empty where evalkit ran nothing."""
+def recorded_files(study: RoutingStudy, runs: Sequence[Run], ids: Sequence[str]) -> list[Recorded]:
+    """What has to be kept of runs to judge again without them; empty where evalkit ran nothing."""
     from evalkit.tabular.write import jsonl_text
 
-    out: list[tuple[str, str, str, bytes]] = []
+    out: list[Recorded] = []
     rows: list[dict[str, Any]] = []
     for router, run in zip(study.all_routers, runs, strict=True):
         if router.spec is None and router.train is None:
@@ -255,7 +264,7 @@ def recorded_files(
             if run.fold is not None:
                 columns["fold"] = list(run.fold)
             text = jsonl_text(columns).encode("utf-8")
-            out.append((role_of(study, router, "scores"), router.spec.written, "scores.jsonl", text))
+            out.append(Recorded(role_of(study, router, "scores"), router.spec.written, "scores.jsonl", text))
         rows.append(
             {
                 "name": router.name,
@@ -267,7 +276,7 @@ def recorded_files(
     if rows:
         document = {"schema": SCHEMA, "routers": rows}
         text = (json.dumps(document, ensure_ascii=True, allow_nan=False, indent=1) + "\n").encode("ascii")
-        out.append(("routers", "", RECORD, text))
+        out.append(Recorded("routers", "", RECORD, text))
     return out
 
 

@@ -9,7 +9,20 @@ from evalkit.routing.sweep import sweep_of
 from evalkit.routing.units import rule_text, user_threshold
 from evalkit.workflows.route_sweep import Inputs
 
-__all__ = ["target_escalation_text"]
+__all__ = ["target_escalation_lines", "target_escalation_text"]
+
+
+def target_escalation_lines(inputs: Inputs, target: float) -> list[str]:
+    """One line a router, with its name where there are several; nothing is chosen by it."""
+    if len(inputs.given) == 1:
+        return [target_escalation_text(inputs, target)]
+    lines = []
+    for place, one in enumerate(inputs.given):
+        said = "judges decisions, which have no threshold to set"
+        if one.decisions is None:
+            said = target_escalation_text(inputs.of(place), target)
+        lines.append(f"{one.router.name}: {said}")
+    return lines
 
 
 def target_escalation_text(inputs: Inputs, target: float) -> str:

@@ -1,0 +1,259 @@
+"""Several routers in one study, and routers that evalkit runs: from the study file to result.json and back."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workflows.router_studies import KEYWORDS, NOISE, VENDOR, write_routers
+from tests.workflows.studies import Ran, evalkit, write_csv, write_study
+
+
+def _looks(folder: Path) -> list[dict[str, Any]]:
+    looks: list[dict[str, Any]] = json.loads((folder / "labels.csv.looks.json").read_text("utf-8"))["looks"]
+    return looks
+
+
+def _verify(capsys: pytest.CaptureFixture[str], folder: Path) -> tuple[int, str]:
+    from evalkit.cli.app import main
+
+    capsys.readouterr()
+    code = main(["verify", str(folder)])
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err
+
+
+@pytest.fixture
+def ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ran:
+    write_routers(tmp_path)
+    return evalkit(capsys, tmp_path)
+
+
+def test_the_best_router_is_chosen_and_named(ran: Ran) -> None:
+    result = ran.result
+    assert ran.code == 0
+    assert result["chosen_router"] == "keywords"
+    assert result["verdict"]["headline"] == "Approved: router keywords, the best of 3"
+    rows = {row["name"]: row for row in result["routers"]}
+    assert list(rows) == ["keywords", "vendor", "noise"]
+    assert {name: row["kind"] for name, row in rows.items()} == {
+        "keywords": "rules",
+        "vendor": "scores",
+        "noise": "scores",
+    }
+    assert [name for name, row in rows.items() if row["chosen"]] == ["keywords"]
+    assert rows["vendor"]["verdict"]["decision"] == "approve"
+    assert rows["noise"]["verdict"]["decision"] != "approve"
+    totals = {name: row["expected_total_usd"] for name, row in rows.items()}
+    # 300 hard items at .02, 15 easy ones that the rules take for hard, 285 at .001; the vendor asks .001 of each
+    assert totals["keywords"] == pytest.approx(300 * 0.02 + 15 * 0.02 + 285 * 0.001)
+    assert totals["vendor"] == pytest.approx(300 * 0.02 + 300 * 0.001 + 600 * 0.001)
+    assert rows["vendor"]["separation"]["auc"] == 1.0
+    assert rows["keywords"]["separation"]["auc"] == pytest.approx((285 + 15 / 2) / 300)
+    assert result["selected"]["expected_total_usd"] == pytest.approx(totals["keywords"])
+
+
+def test_every_certificate_spends_its_part_of_the_error_rate(ran: Ran) -> None:
+    result = ran.result
+    gates = [gate for row in result["routers"] for gate in row["gates"]] + result["gates"]
+    stated = [gate["confidence"] for gate in gates if gate["name"].startswith("under_route")]
+    assert len(stated) == 8
+    assert all(confidence == pytest.approx(1 - 0.05 / 3) for confidence in stated)
+    assert "in at most 1.667 % of studies" in result["guarantee"]
+
+
+def test_policies_and_tried_routers_count_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path, VENDOR | {"policy": "both"}, NOISE | {"routers": 4})
+    result = evalkit(capsys, tmp_path).result
+    assert result["gates"][0]["confidence"] == pytest.approx(1 - 0.05 / 6)
+    (vendor, noise) = result["routers"]
+    assert [row["policy"] for row in vendor["policies"]] == ["direct", "cascade"]
+    assert noise["policies"] == []
+
+
+def test_however_many_routers_it_is_one_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path)
+    evalkit(capsys, tmp_path)
+    evalkit(capsys, tmp_path)
+    (look,) = _looks(tmp_path)
+    assert {"scores.keywords", "scores.vendor", "scores.noise"} < look.keys()
+    (tmp_path / "rules.yaml").write_text("rules: [{patterns: [contract], score: 0.8}]\notherwise: 0.1\n", "utf-8")
+    second = evalkit(capsys, tmp_path)
+    assert len(_looks(tmp_path)) == 2
+    assert second.result["looks"]["delta"] is None
+    assert second.code == 3
+
+
+def test_the_chosen_one_is_compared_with_each_other_on_the_same_items(ran: Ran) -> None:
+    rows = {(row["against"], row["what"]): row for row in ran.result["router_comparisons"]}
+    assert len(rows) == 6
+    cost = rows["vendor", "cost_usd"]
+    assert cost["difference"] == pytest.approx((15 * 0.019 - 600 * 0.001) / 600)
+    assert cost["confidence"] == pytest.approx(0.975)
+    assert cost["better"] is True
+    passes = rows["vendor", "pass_rate"]
+    assert (passes["difference"], passes["gained"], passes["lost"], passes["p_value"]) == (0.0, 0, 0, 1.0)
+
+
+def test_a_declared_probability_is_held_against_what_came_true(ran: Ran) -> None:
+    rows = {row["name"]: row for row in ran.result["routers"]}
+    found = rows["vendor"]["calibration"]
+    assert sum(one["n"] for one in found["bins"]) == found["n"] == 600
+    assert [one["observed"] for one in found["bins"]][-1] == 1.0
+    assert found["bins"][-1]["predicted"] == pytest.approx(0.9)
+    easy = [0.1 + 0.0001 * i for i in range(600) if i % 2]
+    assert found["brier"] == pytest.approx((300 * 0.1**2 + sum(round(p, 4) ** 2 for p in easy)) / 600)
+    assert rows["noise"]["calibration"] is None
+    assert rows["noise"]["calibration_reason"] == "the score declares no probability"
+
+
+def test_what_was_run_is_verified_without_running_it(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(ran.folder / "evidence.zip") as file:
+        names = set(file.namelist())
+        rows = [json.loads(line) for line in file.read("scores.keywords/scores.jsonl").splitlines()]
+    assert {"scores.vendor/scores.csv", "scores.noise/noise.csv", "routers/routers.json"} < names
+    assert [row["score"] for row in rows[:3]] == [0.9, 0.9, 0.9]
+    (tmp_path / "rules.yaml").unlink()
+
+    def never(*_: Any) -> None:
+        raise AssertionError("a router was run")
+
+    import evalkit.routers.score
+
+    monkeypatch.setattr(evalkit.routers.score, "score_items", never)
+    code, said = _verify(capsys, ran.folder)
+    assert (code, "every figure of this run follows from its evidence" in said) == (0, True)
+    facts = ran.result["provenance"]["routers"][0]
+    assert facts["kind"] == "rules"
+    assert facts["scores"]["computed_by"] == "rules"
+    assert len(facts["facts"]["sha256"]) == 64
+
+
+def _rewritten(bundle: Path, change: dict[str, bytes]) -> None:
+    """The bundle with other content under true hashes, as somebody would forge it."""
+    import hashlib
+
+    with zipfile.ZipFile(bundle) as file:
+        parts = {info.filename: file.read(info) for info in file.infolist()}
+    parts |= change
+    index = json.loads(parts["files.json"])
+    for row in index["files"]:
+        content = parts[row["name"]]
+        row["sha256"], row["bytes"] = hashlib.sha256(content).hexdigest(), len(content)
+    parts["files.json"] = json.dumps(index).encode()
+    with zipfile.ZipFile(bundle, "w") as file:
+        for name, content in parts.items():
+            file.writestr(name, content)
+
+
+def test_a_changed_score_is_found_and_named(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+    import hashlib
+
+    bundle, result = ran.folder / "evidence.zip", ran.folder / "result.json"
+    with zipfile.ZipFile(bundle) as file:
+        scores = file.read("scores.keywords/scores.jsonl")
+    before = hashlib.sha256(bundle.read_bytes()).hexdigest()
+    _rewritten(bundle, {"scores.keywords/scores.jsonl": scores.replace(b'"score": 0.1}', b'"score": 0.9}', 1)})
+    code, said = _verify(capsys, ran.folder)
+    assert code == 1
+    assert "is not the one that result.json names" in said
+    after = hashlib.sha256(bundle.read_bytes()).hexdigest()
+    result.write_text(result.read_text("utf-8").replace(before, after), "utf-8")
+    code, said = _verify(capsys, ran.folder)
+    assert code == 1
+    assert "provenance.routers[keywords].scores.hash is" in said
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"trained_on": "these_items"}, "routers.json does not hold what it should"),
+        ({"leaks": [["q1", "t1", "exact"]]}, "routers.json does not hold what it should"),
+        ({"name": "other"}, "routers.json does not say what the study's routers are"),
+    ],
+)
+def test_a_record_of_routers_that_evalkit_did_not_write_is_refused(
+    ran: Ran, capsys: pytest.CaptureFixture[str], row: dict[str, Any], said: str
+) -> None:
+    with zipfile.ZipFile(ran.folder / "evidence.zip") as file:
+        document = json.loads(file.read("routers/routers.json"))
+    document["routers"][0] |= row
+    _rewritten(ran.folder / "evidence.zip", {"routers/routers.json": json.dumps(document).encode()})
+    code, printed = _verify(capsys, ran.folder)
+    assert code == 1
+    assert said in printed
+
+
+def test_one_router_that_evalkit_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path)
+    rules = {key: value for key, value in KEYWORDS.items() if key != "name"}
+    write_study(tmp_path, router=rules)
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 0
+    result = ran.result
+    assert result["verdict"]["headline"] == "Approved"
+    assert result["chosen_router"] == "rules"
+    assert result["router_comparisons"] == []
+    assert result["provenance"]["scores"]["file"] == "rules.yaml"
+    assert result["gates"][0]["confidence"] == pytest.approx(0.95)
+    assert _verify(capsys, ran.folder)[0] == 0
+
+
+def test_a_router_of_a_file_has_no_part_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path)
+    write_study(tmp_path)
+    result = evalkit(capsys, tmp_path).result
+    assert not {"routers", "chosen_router", "router_comparisons", "left_out"} & result.keys()
+    assert not {"routers", "left_out"} & result["provenance"].keys()
+
+
+def test_one_of_several_is_judged_at_its_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path)
+    ran = evalkit(capsys, tmp_path, "--router", "vendor", "--threshold", "0.5")
+    assert ran.code == 0
+    assert ran.result["judged"]["thresholds"] == [0.5]
+    assert ran.result["gates"][0]["confidence"] == pytest.approx(1 - 0.05 / 3)
+    assert _verify(capsys, ran.folder)[0] == 0
+    ran = evalkit(capsys, tmp_path, "--threshold", "0.5")
+    assert ran.code == 2
+    assert "the study has several routers: keywords, vendor, noise" in ran.err
+    assert "--router" in ran.err
+
+
+def test_a_target_escalation_is_told_for_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path)
+    ran = evalkit(capsys, tmp_path, "--target-escalation", "0.5")
+    assert [line.split(":")[0] for line in ran.out.splitlines()] == ["keywords", "vendor", "noise"]
+    assert ran.out.splitlines()[1] == "vendor: 50% at 0.9 (score >= threshold goes up)"
+    assert ran.wrote_nothing()
+
+
+def test_faults_of_the_files_of_all_routers_are_told_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_routers(tmp_path)
+    write_csv(tmp_path / "noise.csv", [{"id": "q0", "score": "high"}])
+    write_csv(tmp_path / "scores.csv", [{"id": "q0", "score": 7}])
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 2
+    assert "noise.csv" in ran.err
+    assert "scores.csv" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_study_of_decisions_and_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    today = {"name": "today", "decisions": "routed.csv", "trained_on": "other_items", "cost_usd": 0, "seconds": 0}
+    write_routers(tmp_path, KEYWORDS, today)
+    write_csv(tmp_path / "routed.csv", [{"id": f"q{i}", "routed_tier": "frontier"} for i in range(600)])
+    ran = evalkit(capsys, tmp_path)
+    assert ran.result["chosen_router"] == "keywords"
+    row = ran.result["routers"][1]
+    assert (row["kind"], row["point_is"], row["rule"]) == ("decisions", "judged", "as the decisions say")
+    assert row["separation"] is None
+    assert _verify(capsys, ran.folder)[0] == 0
