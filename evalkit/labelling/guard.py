@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["MOST_BODY", "POLICY", "TOKEN_HEADER", "Guard"]
+__all__ = ["MOST_BODY", "PAGE", "POLICY", "TOKEN_HEADER", "Guard"]
 
 MOST_BODY = 64 * 1024
 """Bytes of a request: a decision with the longest note is far smaller."""
+
+PAGE = "/page"
+"""Where the application has what stands behind the token: a call of the page cannot be reached that way."""
 
 TOKEN_HEADER = "x-evalkit-token"
 
@@ -65,14 +67,18 @@ class Guard:
         if refusal is not None:
             await PlainTextResponse(refusal[1], refusal[0])(scope, receive, sealed)
             return
-        scope = dict(scope)
-        if not scope["path"].startswith("/api/"):
-            scope["path"] = scope["path"].removeprefix(f"/{self._token}")
-            scope["raw_path"] = scope["path"].encode("ascii", "ignore")
-        try:
-            await self._app(scope, _bounded(receive), sealed)
-        except _TooLarge:
+        body = await _body(receive)
+        if body is None:
             await PlainTextResponse("the request is too large", 413)(scope, receive, sealed)
+            return
+        path = scope["path"]
+        if not path.startswith("/api/"):
+            path = PAGE + path.removeprefix(f"/{self._token}")
+
+        async def received() -> Message:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app({**scope, "path": path, "raw_path": path.encode("utf-8")}, received, sealed)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         headers = Headers(scope=scope)
@@ -98,20 +104,17 @@ class Guard:
         return None
 
 
-class _TooLarge(Exception):
-    pass
-
-
-def _bounded(receive: Receive) -> Callable[[], Awaitable[Message]]:
-    """`receive` that stops a body which is longer than it may be, whatever its headers said."""
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body; None where it is longer than it may be, whatever its headers said."""
+    parts = []
     got = 0
-
-    async def bounded() -> Message:
-        nonlocal got
+    while True:
         message = await receive()
-        got += len(message.get("body", b""))
+        if message["type"] != "http.request":
+            return b""  # the other side is gone
+        parts.append(message.get("body", b""))
+        got += len(parts[-1])
         if got > MOST_BODY:
-            raise _TooLarge
-        return message
-
-    return bounded
+            return None
+        if not message.get("more_body", False):
+            return b"".join(parts)

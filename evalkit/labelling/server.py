@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from evalkit.errors import Fault, InputError
-from evalkit.labelling.guard import Guard
+from evalkit.labelling.guard import PAGE, Guard
 from evalkit.labelling.page import asset
 from evalkit.labelling.session import Refused, Session, Stale
 from evalkit.tabular.json_rows import StrictJSONError, parse_json
@@ -63,8 +63,8 @@ def page_app(session: Session, html: str, token: str, port: int) -> Guard:
             return _said("there is no such item", 404)
 
     routes = [
-        Route("/", page),
-        *(Route(f"/{name}", static) for name in _TYPES),
+        Route(f"{PAGE}/", page),
+        *(Route(f"{PAGE}/{name}", static) for name in _TYPES),
         Route("/api/state", state),
         Route("/api/item/{place:int}", item),
         Route("/api/decide", _changing(session.decide), methods=["POST"]),
