@@ -32,6 +32,7 @@ class Gate:
     limit_is: "max" or "min"; unit: "share", "usd", "s" or "items". observed and bound (upper for max, lower for
     min) are None where not statable. k of n `n_is` (items, conversations, ...) fail. missing_n: how many more
     of them would settle it; None where none would, or where it is settled. basis: "bound" or "estimate".
+    by_labels: what stands in the way was found by an audit of the labels, and it is they that have to change.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Gate:
     message: str
     basis: str
     confidence: float | None
+    by_labels: bool = False
 
 
 @dataclass(frozen=True)

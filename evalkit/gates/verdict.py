@@ -76,7 +76,10 @@ def decide(
 
 
 def _after_reject(gates: Sequence[Gate]) -> str:
-    broken = [g.label for g in gates if g.status in _REJECTING]
+    broken = [g.label for g in gates if g.status in _REJECTING and not g.by_labels]
+    mislabelled = [g.label for g in gates if g.status in _REJECTING and g.by_labels]
+    if mislabelled and not broken:
+        return f"Put right the labels that miss needs ({'; '.join(mislabelled)}), then judge and audit them afresh"
     if broken:
         return f"Change the router (broken: {'; '.join(broken)}), then judge it on fresh labels"
     return "Keep the arm in production; change the router before judging again on fresh labels"
@@ -86,12 +89,16 @@ def _after_open(gates: Sequence[Gate], doubts: Sequence[str]) -> str:
     """What to do first: labels are worth their price only where nothing else stands in the way."""
     if doubts:
         return f"Settle this before labelling more. {doubts[0]}"
-    stuck = [g for g in gates if g.status in _OPEN and not g.missing_n]
+    stuck = [g for g in gates if g.status in _OPEN and not g.missing_n and not g.by_labels]
+    unaudited = [g.label for g in gates if g.status in _OPEN and g.by_labels]
     missing = [g for g in gates if g.status in _OPEN and g.missing_n]
     parts = "; ".join(f"{g.label}: {g.missing_n:,} more {g.n_is}" for g in missing)
     fresh = "in a fresh sample, or in this one if its looks were declared in advance"
     if stuck:
         step = f"More labels will not settle: {'; '.join(g.label for g in stuck)}"
+        return f"{step}. Besides, label at least: {parts}" if missing else step
+    if unaudited:
+        step = f"Audit more of the labels: {'; '.join(unaudited)}"
         return f"{step}. Besides, label at least: {parts}" if missing else step
     return f"Label at least, {fresh}: {parts}" if missing else "See the reasons: more labels alone settle nothing"
 

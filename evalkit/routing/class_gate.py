@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -158,12 +158,13 @@ def _no_room(seen: _Seen, audited: AuditedClass) -> Gate:
     """The missed needs alone may reach the limit, or do."""
     label, limit, counts = seen.gate.label, seen.limit, audited.counts
     found = _audit_text(audited, seen.cheapest)
+    figures = Figures(bound=audited.bound(0), n=seen.figures.n)  # of the audited point, at its best
     if audited.share_lower > limit:
         text = (
             f"{label}: the audit leaves no room: {found}, and at least {percent(audited.share_lower)} (limit "
             f"{percent(limit)}); put the labels right, or audit them where more goes up"
         )
-        return seen.gate.of(Status.INFEASIBLE, text, figures=seen.figures)
+        return replace(seen.gate.of(Status.INFEASIBLE, text, figures=figures), by_labels=True)
     text = f"{label}: the audit leaves no room: {found} (limit {percent(limit)})"
     most = limit * audited.n / (1.0 if audited.grouped else 1.0 - limit)
     rate = min(1.0, most / (counts.cheap_labels * counts.scale))
@@ -172,20 +173,20 @@ def _no_room(seen: _Seen, audited: AuditedClass) -> Gate:
         text += f"; {need - counts.audited:,} more audited without another missed need would leave some"
     else:
         text += "; label more needs, or audit them where more goes up"
-    return seen.gate.of(Status.INSUFFICIENT, text, figures=seen.figures)
+    return replace(seen.gate.of(Status.INSUFFICIENT, text, figures=figures), by_labels=True)
 
 
 def _audit_text(audited: AuditedClass, cheapest: str) -> str:
     counts = audited.counts
     if counts.cheap_labels == 0:
-        return f"audit: nothing labelled {cheapest} stays below the strongest tier"
+        return f"nothing labelled {cheapest} stays below the strongest tier, so no need is missed there"
     most = (
         f"missed needs are at most {percent(audited.share)} of the labelled ones"
         if audited.grouped
         else f"at most {percent(audited.share)} of the needs are labelled so"
     )
     seen = f"{counts.missed:,} of {counts.audited:,} drawn items labelled {cheapest}"
-    return f"audit: {seen} turned out to need more, {most}"
+    return f"{seen} turned out to need more, {most}"
 
 
 def _uncertifiable(evidence: Evidence, r: int) -> Status:

@@ -260,6 +260,55 @@ def _labels(policy: Policy, run: RunFacts, created_at: str) -> Iterator[SignoffG
         missing = "not recorded; write labelled_at (YYYY-MM-DD) into each row's metadata"
         gate = _age("label_age", "Age of the labels", oldest, policy.labels_max_age_days, created_at, missing)
         yield SignoffGate(f"{run.id}:label_age", run.id, gate)
+    if policy.labels_max_missed is not None and run.is_routing:
+        gate = _missed_needs(run.result.get("label_audit"), policy.labels_max_missed)
+        yield SignoffGate(f"{run.id}:missed_needs", run.id, gate)
+
+
+def _missed_needs(audit: object, limit: float) -> Gate:
+    """The share of true needs that are labelled with the cheapest tier, in the class with the greatest bound."""
+    label = "Needs that the labels miss"
+    rows = audit.get("classes") if isinstance(audit, Mapping) else None
+    delta = audit.get("delta") if isinstance(audit, Mapping) else None
+    sound = isinstance(delta, float) and isinstance(rows, list) and bool(rows) and all(_audit_row(r) for r in rows)
+    if not sound or not isinstance(delta, float) or not isinstance(rows, list):
+        text = f"{label}: not measured; draw an audit with evalkit labels audit, and name it in the study (audit:)"
+        return _measure("missed_needs", label, Status.NOT_STATABLE, text, limit, "max", n_is="audited items")
+    unknown = [str(row["risk"]) for row in rows if row["missed_share_upper"] is None]
+    if unknown:
+        text = f"{label}: {', '.join(unknown)} has no need, so a share of them cannot be stated; label more of it"
+        return _measure("missed_needs", label, Status.NOT_STATABLE, text, limit, "max", n_is="audited items")
+    worst = max(rows, key=lambda row: float(row["missed_share_upper"]))
+    bound, confidence = float(worst["missed_share_upper"]), 1.0 - delta
+    text = (
+        f"{label}: at most {100 * bound:.1f} % of the needs of {worst['risk']} with {100 * confidence:g} % "
+        f"confidence ({worst['missed']:,} of {worst['audited']:,} audited; limit {100 * limit:g} %)"
+    )
+    held = bound <= limit
+    if not held:
+        text += "; audit more of its labels, or put them right"
+    return _measure(
+        "missed_needs",
+        label,
+        Status.CERTIFIED if held else Status.INSUFFICIENT,
+        text,
+        limit,
+        "max",
+        observed=clean(float(worst["missed_share"])),
+        bound=clean(bound),
+        n=float(worst["audited"]),
+        n_is="audited items",
+        basis="bound",
+        confidence=clean(confidence),
+    )
+
+
+def _audit_row(row: object) -> bool:
+    if not isinstance(row, Mapping) or not isinstance(row.get("risk"), str):
+        return False
+    counts = all(type(row.get(key)) is int for key in ("audited", "missed"))
+    shares = ("missed_share", "missed_share_upper")
+    return counts and all(key in row and isinstance(row[key], int | float | None) for key in shares)
 
 
 def _alpha(agreement: Mapping[str, Any], limit: float) -> Gate:

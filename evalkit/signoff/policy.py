@@ -82,6 +82,7 @@ class Policy:
     judge_max_unparseable: float | None = None
     labels_min_alpha: float | None = None
     labels_max_age_days: int | None = None
+    labels_max_missed: float | None = None
     prices_max_age_days: int | None = None
     attempts_max: int | None = None
     release: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
@@ -104,6 +105,8 @@ class Policy:
             [self.judge_min_agreement, self.judge_max_unparseable, self.labels_min_alpha],
             [self.labels_max_age_days, self.prices_max_age_days, self.attempts_max],
         ]
+        if self.labels_max_missed is not None:  # what a policy asked before it could ask this hashes as it did
+            asked.append([self.labels_max_missed])
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
@@ -154,7 +157,7 @@ def _policy(top: Section, path: Path, content: bytes) -> Policy | None:
     limits = _limits(top)
     baseline = _baseline(top, path.parent)
     judge = _part(top, "judge", ("min_agreement", "max_unparseable"))
-    labels = _part(top, "labels", ("min_alpha", "max_age_days"))
+    labels = _part(top, "labels", ("min_alpha", "max_age_days", "max_missed_needs"))
     prices = _part(top, "prices", ("max_age_days",))
     attempts = _part(top, "attempts", ("max",))
     release = _release(top)
@@ -171,6 +174,7 @@ def _policy(top: Section, path: Path, content: bytes) -> Policy | None:
         judge_max_unparseable=None if judge is None else _ceiling(judge, "max_unparseable"),
         labels_min_alpha=None if labels is None else _floor(labels, "min_alpha"),
         labels_max_age_days=None if labels is None else labels.integer("max_age_days", low=0, high=MOST_DAYS),
+        labels_max_missed=None if labels is None else _ceiling(labels, "max_missed_needs"),
         prices_max_age_days=None if prices is None else prices.integer("max_age_days", low=0, high=MOST_DAYS),
         attempts_max=None if attempts is None else attempts.integer("max", low=1, high=50),
         release=release,

@@ -9,6 +9,7 @@ import numpy as np
 from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult
 from evalkit.statistics.paired import paired_difference
+from evalkit.workflows.label_audit_result import audit_sentences
 from evalkit.workflows.looks import Look
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[s
     study, data = inputs.study, inputs.assembled.data
     out = [
         _LABELS[inputs.labels_kind],
-        "No audit of the labels is part of this run: it assumes that they miss no need.",
+        *audit_sentences(result, None if inputs.audit is None else inputs.audit.facts),
     ]
     if look.delta is None:
         out.append(

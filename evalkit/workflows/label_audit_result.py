@@ -70,15 +70,16 @@ def audit_sentences(result: RoutingResult, facts: Mapping[str, Any] | None) -> l
     data = result.measures.data
     if data.audit is None or facts is None:
         return [UNAUDITED]
-    seen = []
+    out = ["Items labelled with the cheapest tier that stay below the strongest one were audited."]
+    if facts["everywhere"]:
+        out = ["Items labelled with the cheapest tier were audited, wherever a router sends them."]
     for name, counts, found in zip(data.risk_classes, data.audit.classes, result.audited, strict=True):
-        text = f"{name}: {counts.missed:,} of {counts.audited:,} drawn from {counts.cheap_labels:,}"
+        text = f"Audit of {name}: {counts.missed:,} of {counts.audited:,} drawn items need more"
         if found is not None:
-            text += f", at most {100 * min(1.0, found.share):.2g} % of the needs"
-        seen.append(text)
-    where = "wherever a router sends them" if facts["everywhere"] else "that stay below the strongest tier"
-    return [
-        f"Labels of the cheapest tier were audited {where}; needs that they missed, by class: {'; '.join(seen)}.",
+            text += f", so at most {100 * min(1.0, found.share):.3g} % of its needs are labelled cheap"
+        out.append(f"{text}.")
+    out.append(
         "The audit takes labels above the cheapest tier as right, and the ratio of cheap labels to needs as it is "
-        "in the labels.",
-    ]
+        "in the labels."
+    )
+    return out

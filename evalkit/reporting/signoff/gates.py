@@ -29,6 +29,7 @@ _LABELS: Final = {
     "judge_unparseable": N_("Judge replies that could not be read"),
     "label_agreement": N_("Agreement of the labels"),
     "label_age": N_("Age of the labels"),
+    "missed_needs": N_("Needs that the labels miss"),
     "price_age": N_("Age of the prices"),
     "attempts": N_("Looks at the labels"),
     "policy_before_run": N_("Policy fixed before the run"),

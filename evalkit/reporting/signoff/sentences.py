@@ -22,6 +22,16 @@ SENTENCES: Final = (
     N_("Required tiers are derived from the outcomes (the least tier that passed), not judged by people."),
     N_("Required tiers were set by a model, not by people."),
     N_("No audit of the labels is part of this run: it assumes that they miss no need."),
+    N_("Items labelled with the cheapest tier that stay below the strongest one were audited."),
+    N_("Items labelled with the cheapest tier were audited, wherever a router sends them."),
+    N_(
+        "Audit of %(class)s: %(n)s of %(n2)s drawn items need more, so at most %(n3)s %% of its needs are "
+        "labelled cheap."
+    ),
+    N_(
+        "The audit takes labels above the cheapest tier as right, and the ratio of cheap labels to needs as it is "
+        "in the labels."
+    ),
     # Looks.
     N_(
         "This is look %(n)s at these labels and %(n2)s declared: nothing is certified any more. Label a fresh "
