@@ -140,6 +140,7 @@ def analyse(
             cross = _cross_fitted(search.measures, fitted)
     certified_on = search.measures.data
     ranked = router_separation(certified_on, settings.confidence)
+    strict = ranked if settings.chosen_from == 1 else router_separation(certified_on, settings.stop_confidence)
     has_point = fixed or selection.selected is not None or selection.candidate is not None
     arms = {
         name: _cut(baselines[name].expected_total_usd, mask) for name in _admissible(data, settings, baselines)
@@ -147,7 +148,7 @@ def analyse(
     rules = stop_rules_of(
         certified_on,
         settings,
-        ranked=ranked,
+        ranked=strict,
         escalated=(tier[mask] > 0) if has_point else None,
         router_total_usd=_known(total) if has_point else None,
         arm_totals_usd={name: known for name, values in arms.items() if (known := _known(values)) is not None},

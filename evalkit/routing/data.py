@@ -165,7 +165,8 @@ class Limits:
 class Settings:
     """How to judge. `delta` is the error rate this look may spend on each side; None: nothing is certified
     any more (more looks than declared). `policy` is direct or cascade. `certifiable` False: the scores are
-    cross-fitted, so what would be certified is approximate."""
+    cross-fitted, so what would be certified is approximate. `chosen_from`: of how many routers and policies this is
+    one, where the best of several routers is chosen."""
 
     classes: tuple[ClassLimit, ...]
     limits: Limits = field(default_factory=Limits)
@@ -181,3 +182,9 @@ class Settings:
     bootstrap_replicates: int = 2000
     direction_is_up: bool = True
     max_points: int = 512
+    chosen_from: int = 1
+
+    @property
+    def stop_confidence(self) -> float:
+        """Confidence of the stop rules that the best of several routers could pass by chance: Bonferroni."""
+        return self.confidence if self.chosen_from == 1 else 1.0 - (1.0 - self.confidence) / self.chosen_from

@@ -126,7 +126,7 @@ def _gain(
         return StopRule(name, None, detail)
     means = {arm: float((t * data.weight).sum()) for arm, t in arms.items()}
     best = min(means, key=lambda arm: means[arm])
-    gain = paired_difference(arms[best] - router_total_usd, data.weight, data.group, settings.confidence)
+    gain = paired_difference(arms[best] - router_total_usd, data.weight, data.group, settings.stop_confidence)
     if gain.lower is None or gain.mean is None or gain.upper is None:
         return StopRule(name, None, "Gain over the best fixed arm: too few items")
     seen = (

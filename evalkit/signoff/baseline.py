@@ -139,10 +139,19 @@ def _of_run(arm: str, run: RunFacts, baseline: Baseline) -> Gate:
         why = run.paired_missing.get(arm, "no items with weight")
         return _open(against, f"Pass rate against {against}: not measured, {why}", baseline)
     delta = run.result["looks"]["delta"]
-    if delta is not None and not run.is_routing:
-        delta = run.result.get("arm_level") or delta / max(len(run.result["arms"]), 1)
+    if delta is not None:
+        if run.is_routing:
+            delta /= _shared_by(run, delta)
+        else:
+            delta = run.result.get("arm_level") or delta / max(len(run.result["arms"]), 1)
     searched = run.is_routing and not run.fixed
     return non_inferiority(paired, against=against, margin=baseline.margin, delta=delta, searched=searched)
+
+
+def _shared_by(run: RunFacts, delta: float) -> int:
+    """How many routers and policies the best was chosen from, by the part of `delta` that the run's gates spent."""
+    spent = [1.0 - row["confidence"] for row in run.result["gates"] if row["confidence"] is not None]
+    return max(1, round(delta / max(spent))) if spent and max(spent) > 0 else 1
 
 
 def _open(against: str, text: str, baseline: Baseline) -> Gate:

@@ -160,10 +160,11 @@ def settings_of(study: RoutingStudy, policy: str, delta: float | None) -> Settin
         delta=delta,
         confidence=study.confidence,
         seed=study.seed,
-        certifiable=study.router.trained_on != "cross_fitted",
+        certifiable=study.router.trained_on not in {"cross_fitted", "these_items"},
         near_total_escalation=study.near_total_escalation,
         bootstrap_replicates=study.bootstrap_replicates,
         direction_is_up=study.router.higher_means != "cheap_is_enough",
+        chosen_from=study.shared if study.routers or study.router.name else 1,
     )
 
 
