@@ -314,3 +314,27 @@ def test_the_run_of_today_and_arms_are_matched_to_the_runs_that_have_them(tmp_pa
     found = gates_of(policy, run)
     assert found["support:non_inferiority:always:frontier"].state == "pass"
     assert found["non_inferiority:plain"].state == "open"  # there is no ladder with this arm
+
+
+@pytest.mark.parametrize(
+    ("upper", "expected"), [(0.02, "certified"), (0.020001, "insufficient"), (None, "not_statable")]
+)
+def test_missed_needs_are_held_to_the_greatest_bound_of_an_audit(
+    tmp_path: Path, upper: float | None, expected: str
+) -> None:
+    policy = policy_of(tmp_path, "labels: {max_missed_needs: 0.02}\n")
+    rows = [
+        {"risk": "low", "audited": 300, "missed": 0, "missed_share": 0.0, "missed_share_upper": 0.01},
+        {"risk": "critical", "audited": 300, "missed": 1, "missed_share": 0.004, "missed_share_upper": upper},
+    ]
+    run = run_facts(gate_row(), label_audit={"delta": 0.025, "classes": rows})
+    assert state(policy, "support:missed_needs", run)[0] == expected
+    assert state(policy, "support:missed_needs", run_facts(gate_row())) == ("not_statable", "open")
+    for damaged in ("x", {"delta": "x", "classes": rows}, {"delta": 0.025, "classes": [1]}, {"delta": 0.025}):
+        assert state(policy, "support:missed_needs", run_facts(gate_row(), label_audit=damaged))[1] == "open"
+
+
+def test_a_policy_that_asks_for_no_audit_asks_what_it_did(tmp_path: Path) -> None:
+    plain = policy_of(tmp_path, "labels: {min_alpha: 0.7}\n").gates_fingerprint
+    assert policy_of(tmp_path, "labels: {min_alpha: 0.7, max_missed_needs: 0.1}\n").gates_fingerprint != plain
+    assert plain == "6ca222b73b168e095178909f577f31e9d1445f2164739531ccde6594abee47ff"  # as it was written before
