@@ -11,6 +11,7 @@ from evalkit.routing.analysis import RoutingResult
 from evalkit.statistics.paired import paired_difference
 from evalkit.workflows.label_audit_result import audit_sentences
 from evalkit.workflows.looks import Look
+from evalkit.workflows.router_evidence import router_sentences
 
 if TYPE_CHECKING:
     from evalkit.workflows.route_sweep import Inputs
@@ -48,19 +49,7 @@ def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[s
         out += common_sentences(inputs, result)
     if study.limits.min_pass_rate is None:
         out.append("No limit on the pass rate is set: no gate judges what the tiers got right, only the labels.")
-    if study.router.decisions is not None and study.router.trained_on is None:
-        out.append(
-            "The study does not say what the judged policy was made from (router.trained_on): if from these "
-            "items, its certificate is void."
-        )
-    if study.router.trained_on == "cross_fitted":
-        out.append(
-            "Approximate: cross-fitted. The scores come from fold models, so the bounds are not certificates."
-        )
-    elif study.router.trained_on == "other_items":
-        out.append(
-            "The study states that the router was trained and tuned on other items; this is not checked here."
-        )
+    out += router_sentences(inputs)
     if inputs.assembled.assumed_costs:
         out.append(f"{inputs.assembled.assumed_costs:,} outcome costs are the tier's assumed cost per request.")
     if inputs.priced is not None and inputs.priced.note is not None:

@@ -51,6 +51,7 @@ from evalkit.workflows.router_scores import (
 )
 from evalkit.workflows.routers_result import (
     headline_of,
+    router_name,
     routers_part,
     routers_provenance,
     source_row,
@@ -68,8 +69,9 @@ class Inputs:
     """Everything a study names, read and checked.
 
     `given` and `arrays` have one entry a router; `scores`, `decisions` and `assembled` are the first one's (`of`
-    makes another the first). left_out: labelled items that are not judged, since they leaked. recorded: what
-    has to be kept of routers that evalkit ran (`router_scores.recorded_files`).
+    makes another the first). left_out: labelled items that are not judged, since they leaked into the training of
+    the routers named `leaking`. recorded: what has to be kept of routers that evalkit ran
+    (`router_scores.recorded_files`).
     """
 
     study: RoutingStudy
@@ -81,6 +83,7 @@ class Inputs:
     policy: dict[str, Any] | None = None
     replay: ReplayFacts = field(default_factory=ReplayFacts)
     left_out: tuple[str, ...] = ()
+    leaking: tuple[str, ...] = ()
     recorded: tuple[Recorded, ...] = ()
     audit: AuditFile | None = None
 
@@ -191,6 +194,7 @@ def read_inputs(
         policy,
         replay_facts(study),
         left_out,
+        tuple(router_name(study, one.router) for one in given if left_out and one.run.leaks),
         tuple(kept),
         audit,
     )

@@ -20,6 +20,7 @@ from evalkit.study.models import Router, RoutingStudy, Source
 from evalkit.workflows.router_scores import Given
 
 __all__ = [
+    "checked_for_leaks",
     "headline_of",
     "router_name",
     "routers_part",
@@ -80,7 +81,7 @@ def routers_provenance(study: RoutingStudy, given: Sequence[Given], left_out: Se
         for one in given
     ]
     out: Document = {"routers": rows}
-    if any(_checked(one.router) for one in given):
+    if any(checked_for_leaks(one.router) for one in given):
         out["left_out"] = {"items": len(left_out), "hash": f"sha256:{text_hash(left_out)}"}
     return out
 
@@ -123,7 +124,7 @@ def routers_part(
         "chosen_router": router_name(study, given[chosen].router),
         "router_comparisons": _comparisons(study, given, [results[i] for i in shown], chosen),
     }
-    if any(_checked(one.router) for one in given):
+    if any(checked_for_leaks(one.router) for one in given):
         out["left_out"] = {"items": len(left_out), "ids": list(left_out[:MOST_LEAKS])}
     return out
 
@@ -132,7 +133,7 @@ def _said(study: RoutingStudy) -> bool:
     return bool(study.routers) or any(r.spec is not None or r.train is not None for r in study.all_routers)
 
 
-def _checked(router: Router) -> bool:
+def checked_for_leaks(router: Router) -> bool:
     """Its training was held against the judged items."""
     fitted = (
         router.spec is not None and router.spec.kind in {"classifier", "semantic"} and router.spec.path is not None
@@ -202,7 +203,7 @@ def _row(
             for leak in leaks[:MOST_LEAKS]
         ],
         "leaks_total": len(leaks),
-        "leaks_checked": _checked(router),
+        "leaks_checked": checked_for_leaks(router),
     }
 
 

@@ -257,3 +257,131 @@ def test_a_study_of_decisions_and_scores(tmp_path: Path, capsys: pytest.CaptureF
     assert (row["kind"], row["point_is"], row["rule"]) == ("decisions", "judged", "as the decisions say")
     assert row["separation"] is None
     assert _verify(capsys, ran.folder)[0] == 0
+
+
+TRAINED = VENDOR | {"train": "train.jsonl"}
+
+
+def _train(folder: Path, *rows: tuple[str, str]) -> None:
+    lines = [
+        json.dumps({"id": i, "prompt": prompt, "required_tier": "cheap", "risk": "low"}) for i, prompt in rows
+    ]
+    (folder / "train.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_leaks_are_an_error_that_names_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path, KEYWORDS, TRAINED)
+    _train(tmp_path, ("t1", "question 3 about a greeting"), ("t2", "something else altogether, of no judged item"))
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 2
+    assert "field routers[1].train: vendor: " in ran.err
+    assert "q3 is in training as t1 (exact)" in ran.err
+    assert "leaks: drop" in ran.err
+    assert ran.wrote_nothing()
+    assert not (tmp_path / "labels.csv.looks.json").exists()
+
+
+def test_dropped_leaks_are_judged_by_no_router(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path, KEYWORDS, TRAINED | {"leaks": "drop"})
+    _train(tmp_path, ("t1", "question 3 about a greeting"), ("t2", "Question 8 about a CONTRACT!"))
+    ran = evalkit(capsys, tmp_path)
+    result = ran.result
+    assert ran.code == 0, ran.err
+    left = result["left_out"]["ids"]
+    assert {"q3", "q8"} <= set(left)
+    assert result["left_out"]["items"] == len(left) < 60
+    assert result["counts"]["items"] == 600 - len(left)
+    rows = {row["name"]: row for row in result["routers"]}
+    assert {leak["id"] for leak in rows["vendor"]["leaks"]} == set(left)
+    assert {"q3": "t1", "q8": "t2"}.items() <= {x["id"]: x["training_id"] for x in rows["vendor"]["leaks"]}.items()
+    assert rows["vendor"]["leaks_checked"] is True
+    assert rows["keywords"]["leaks"] == []
+    assert any(
+        f"{len(left)} labelled items were left out for all routers, being in the training labels of vendor" in said
+        for said in result["evidence_limits"]
+    )
+    import gzip
+
+    judged = [
+        json.loads(line)["id"]
+        for line in gzip.decompress((ran.folder / "items.jsonl.gz").read_bytes()).splitlines()
+    ]
+    assert set(judged) == {f"q{i}" for i in range(600)} - set(left)
+    (look,) = _looks(tmp_path)
+    assert "left_out" in look
+    assert _verify(capsys, ran.folder)[0] == 0
+
+
+def test_to_leave_out_others_is_another_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path, KEYWORDS, TRAINED | {"leaks": "drop"})
+    _train(tmp_path, ("t1", "question 3 about a greeting"))
+    evalkit(capsys, tmp_path)
+    _train(tmp_path, ("t1", "question 3 about a greeting"), ("t2", "question 8 about a contract"))
+    second = evalkit(capsys, tmp_path)
+    assert second.result["looks"]["delta"] is None
+    assert second.code == 3
+
+
+def test_where_every_item_leaked_nothing_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path, KEYWORDS, TRAINED | {"leaks": "drop"}, n=20)
+    import csv
+
+    with (tmp_path / "labels.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    _train(tmp_path, *((f"t{i}", row["prompt"]) for i, row in enumerate(rows)))
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 2
+    assert "every judged item stands in the training labels of a router" in ran.err
+
+
+FITTED = {"name": "fitted", "kind": "classifier", "trained_on": "cross_fitted", "cost_usd": 0, "seconds": 0}
+
+
+def _runs_as(monkeypatch: pytest.MonkeyPatch, trained_on: Any) -> None:
+    """In place of a fitted model: every second item scores .9, from five folds."""
+    import numpy as np
+
+    import evalkit.routers.score as seam
+
+    def score_items(_study: Any, _router: Any, labels: Any) -> seam.RouterScores:
+        score = np.where(np.arange(len(labels)) % 2 == 0, 0.9, 0.1)
+        return seam.RouterScores(
+            score=score,
+            trained_on=trained_on,
+            fingerprint=seam.scores_fingerprint(labels.ids, score),
+            facts={"kind": "classifier", "seed": 0, "folds": 5},
+            fold=np.arange(len(labels), dtype=np.int16) % 5,
+        )
+
+    monkeypatch.setattr(seam, "score_items", score_items)
+
+
+def test_cross_fitted_scores_certify_nothing_and_record_their_folds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_routers(tmp_path, FITTED, NOISE)
+    _runs_as(monkeypatch, "cross_fitted")
+    ran = evalkit(capsys, tmp_path)
+    result = ran.result
+    assert ran.code == 3
+    assert result["chosen_router"] == "fitted"
+    assert result["routers"][0]["trained_on"] == "cross_fitted"
+    assert [gate["status"] for gate in result["gates"]] == ["estimate", "insufficient"]
+    assert any(said.startswith("Approximate: cross-fitted.") for said in result["evidence_limits"])
+    assert result["routers"][0]["calibration"]["brier"] == pytest.approx(0.01)  # a fitted score is a chance
+    with zipfile.ZipFile(ran.folder / "evidence.zip") as file:
+        rows = [json.loads(line) for line in file.read("scores.fitted/scores.jsonl").splitlines()]
+    assert [row["fold"] for row in rows[:7]] == [0, 1, 2, 3, 4, 0, 1]
+    assert _verify(capsys, ran.folder)[0] == 0
+
+
+@pytest.mark.parametrize("true", ["other_items", "these_items"])
+def test_a_router_that_is_not_what_the_study_says_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, true: str
+) -> None:
+    write_routers(tmp_path, NOISE, FITTED)
+    _runs_as(monkeypatch, true)
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 2
+    assert "field routers[1].trained_on: " in ran.err
+    assert ran.wrote_nothing()
