@@ -117,10 +117,10 @@ class Rules:
             open_[left[met]] = False
         return place
 
-    def score(self, requests: Requests) -> NDArray[np.float64]:
-        """(N,) the score of each request."""
+    def score(self, requests: Requests, place: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """(N,) the score of each request; `place` is what `first` gives, where it is known."""
         table = np.array([*(rule.score for rule in self.rules), self.otherwise])
-        return np.asarray(table[self.first(requests)])
+        return np.asarray(table[self.first(requests) if place is None else place])
 
 
 def _any(patterns: Sequence[Pattern], texts: Any) -> NDArray[np.bool_]:

@@ -1,10 +1,11 @@
 """What is kept of a text to find it again: a hash of the whole, and a sample of the hashes of its shingles.
 
 Letters, digits and signs of arithmetic count; letter case, white space and other punctuation do not. The sample
-keeps the shingle hashes that end in `level` zero bits (Broder 1997, modulo sketch), with the least level at which at
-most 128 are left: every shingle of a short text, a fair sample of a long one. Two samples can be compared at the
-greater of their levels. They are hashes and no texts, but who holds one can tell whether a guess at a piece of text
-is right.
+keeps the shingle hashes that end in `level` zero bits (Broder 1997, modulo sketch), with the least level at which
+at most 128 are left: every shingle of a short text, a fair sample of a long one. Two samples can be compared at
+the greater of their levels.
+
+They are hashes and no texts, but who holds one can tell whether a guess at a piece of the text is right.
 """
 
 from __future__ import annotations

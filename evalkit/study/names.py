@@ -4,7 +4,17 @@ from __future__ import annotations
 
 __all__ = ["ROUTER_OPTIONS", "SECTIONS", "elsewhere"]
 
-ROUTER_OPTIONS: dict[str, tuple[str, ...]] = {}
+ROUTER_OPTIONS: dict[str, tuple[str, ...]] = {
+    "estimator": ("classifier", "semantic"),
+    "features": ("classifier", "semantic"),
+    "regularisation": ("classifier", "semantic"),
+    "smoothing": ("classifier", "semantic"),
+    "unsolvable": ("classifier", "semantic"),
+    "folds": ("classifier", "semantic"),
+    "neighbours": ("semantic",),
+    "embedding": ("semantic",),
+    "dimensions": ("semantic",),
+}
 """Settings of the routers that evalkit fits, and the kinds that each belongs to."""
 
 _ROUTER = (
