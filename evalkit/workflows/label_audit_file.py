@@ -30,10 +30,20 @@ from evalkit.tabular.names import quoted
 from evalkit.workflows.assemble import Assembled
 from evalkit.workflows.label_audit_draw import AuditPoint, Drawn, draw_classes, point_at, point_everywhere
 
-__all__ = ["SCHEMA", "AuditFile", "Judged", "missed_of", "read_audit", "scored_hash", "tier_words", "with_audit"]
+__all__ = [
+    "SCHEMA",
+    "AuditFile",
+    "Judged",
+    "Routed",
+    "missed_of",
+    "read_audit",
+    "scored_hash",
+    "tier_words",
+    "with_audit",
+]
 
 SCHEMA = "evalkit.labels-audit/1"
-MOST_BYTES = 2**26
+_MOST_BYTES = 2**26
 _AGAIN = "audit these labels again: evalkit labels audit"
 
 
@@ -205,7 +215,7 @@ def _point(document: Mapping[str, Any], study: RoutingStudy, judged: Judged, fil
 def _document(path: Path) -> dict[str, Any]:
     fix = "name the file that evalkit labels audit --judged wrote with --json"
     try:
-        if path.stat().st_size > MOST_BYTES:
+        if path.stat().st_size > _MOST_BYTES:
             raise BrokenFileError("is longer than any audit")
         document = strict_json(path.read_bytes())
     except OSError as error:
