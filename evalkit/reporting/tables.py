@@ -409,7 +409,7 @@ def provenance(result: Result) -> list[tuple[str, list[str], str]]:
     versions = ", ".join(
         f"{name} {version}" for name, version in sorted((source.get("dependencies") or {}).items())
     )
-    add("evalkit", result.get("evalkit_version"))
+    add("evalkit", result.get("evalkit_version"), digest=source.get("evalkit_source_sha256"))
     add("Python and packages", source.get("python"), text.line(versions, 2000) if versions else None)
     return rows
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from evalkit import __version__
 from evalkit.signoff.baseline import goes_with
+from evalkit.signoff.build import SOURCE, source_sha256
 from evalkit.signoff.changes import change_rows
 from evalkit.signoff.digest import document_digest
 from evalkit.signoff.evaluate import all_gates
@@ -196,7 +197,7 @@ def _limits(policy: Policy, runs: Sequence[RunFacts]) -> list[Document]:
 
 def _provenance(runs: Sequence[RunFacts]) -> Document:
     """Where the numbers come from, by run; the same for all runs stands there once."""
-    out: Document = {"evalkit_version": __version__}
+    out: Document = {"evalkit_version": __version__, SOURCE: source_sha256()}
     for run in runs:
         facts = run.provenance
         kept = (
@@ -212,6 +213,7 @@ def _provenance(runs: Sequence[RunFacts]) -> Document:
         )
         out[run.id] = {
             "evalkit_version": run.result.get("evalkit_version"),
+            SOURCE: facts.get(SOURCE),
             "python": facts.get("python"),
             "started_at": facts.get("started_at"),
             **{key: facts[key] for key in kept if facts.get(key) is not None},

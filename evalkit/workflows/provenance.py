@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
+from evalkit.signoff.build import SOURCE, source_sha256
+
 __all__ = ["dependency_versions", "utc_now"]
 
 _DEPENDENCIES = ("numpy", "pandas", "pyarrow", "scipy", "statsmodels", "pydantic", "jinja2", "typer", "litellm")
@@ -22,11 +24,11 @@ def utc_now() -> str:
 
 
 def dependency_versions() -> Mapping[str, Any]:
-    """Versions of Python and of the packages that computing and reports depend on."""
+    """Versions of Python and of the packages that computing and reports depend on, and which build of evalkit."""
     versions = {}
     for name in _DEPENDENCIES:
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return {"python": platform.python_version(), "dependencies": versions}
+    return {SOURCE: source_sha256(), "python": platform.python_version(), "dependencies": versions}

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalkit.errors import InputError, visible
+from evalkit.signoff.build import SOURCE
 from evalkit.signoff.digest import file_sha256
 from evalkit.signoff.model import Paired
 from evalkit.signoff.strict import BrokenFileError, strict_json
@@ -40,6 +41,7 @@ NOT_COMPARED = frozenset(
         ("provenance", "started_at"),
         ("provenance", "finished_at"),
         ("provenance", "evidence"),
+        ("provenance", SOURCE),
         ("provenance", "python"),
         ("provenance", "dependencies"),
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 from evalkit import __version__
 from evalkit.errors import visible
+from evalkit.signoff.build import SOURCE, source_sha256
 from evalkit.signoff.digest import file_sha256, plain_hex
 from evalkit.signoff.run_folder import Run, read_run
 from evalkit.signoff.strict import BrokenFileError
@@ -123,14 +124,26 @@ def _item_faults(path: Path, computed: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def written_by(document: Mapping[str, Any]) -> str:
-    """What to add to a difference where another version of evalkit wrote the document, else nothing."""
+    """What to add to a difference where another version or build of evalkit wrote the document, else nothing."""
     version = document.get("evalkit_version")
-    return "" if version == __version__ else f" (written by evalkit {visible(version, 40)}, {_THIS})"
+    if version != __version__:
+        return f" (written by evalkit {visible(version, 40)}, {_THIS})"
+    facts = document.get("provenance")
+    source = facts.get(SOURCE) if isinstance(facts, Mapping) else None
+    if source == source_sha256():
+        return ""
+    other = f"of source {visible(source[:12])}" if isinstance(source, str) else "that names no source"
+    return f" (written by another build of evalkit {__version__}, {other}, {_this_build()})"
+
+
+def _this_build() -> str:
+    return f"this is of source {source_sha256()[:12]}"
 
 
 def of_another_version(what: str) -> bool:
-    """Whether a finding is about what another version wrote, which this one may compute or lay out otherwise."""
-    return what.endswith(f", {_THIS})")
+    """Whether a finding is about what another version or build wrote, which this one may compute or lay out
+    otherwise."""
+    return what.endswith((f", {_THIS})", f", {_this_build()})"))
 
 
 def _report_faults(run: Run, folder: Path) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalkit.errors import InputError, visible
+from evalkit.signoff.build import SOURCE
 from evalkit.signoff.digest import MANIFEST, SIGNOFF, document_digest, folder_faults, read_signoff
 from evalkit.signoff.policy import Policy, read_policy
 from evalkit.signoff.strict import BrokenFileError
@@ -162,9 +163,12 @@ def _document_faults(document: dict[str, Any], gathered: Gathered) -> Iterator[F
         yield SIGNOFF, f"cannot be computed again: {error.faults[0].what}"
         return
     by = written_by(document)
-    if by:  # its own version is no figure
-        version = document.get("evalkit_version")
+    if by:  # its own version and build are no figures
+        version, facts = document.get("evalkit_version"), document.get("provenance")
         again["evalkit_version"] = again["provenance"]["evalkit_version"] = version
+        again["provenance"].pop(SOURCE)
+        if isinstance(facts, dict) and SOURCE in facts:
+            again["provenance"][SOURCE] = facts[SOURCE]
         again["digest"] = document_digest(again)
     wrong = list(islice(differences(document, again), MOST_FIELDS + 1))
     for one in wrong[:MOST_FIELDS]:

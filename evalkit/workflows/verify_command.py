@@ -60,8 +60,8 @@ def run_verify(options: VerifyOptions) -> int:
         print(f"NOT verified: {len(found)} finding{many} in {files} file{more}")
     if found and all(of_another_version(fault) for _, fault in found):
         print(
-            "no hash is broken, and another version of evalkit wrote these files: verify with that version, to "
-            "tell what it computes or lays out otherwise from what somebody changed"
+            "no hash is broken, and another version or another build of evalkit wrote these files: verify with "
+            "that one, to tell what it computes or lays out otherwise from what somebody changed"
         )
     if wrong:
         print("NOT verified: the signatures, as said above")

@@ -64,6 +64,15 @@ def test_a_wheel_carries_them_and_finds_them(repo: Path, tmp_path: Path) -> None
     package, study = (Path(line) for line in shown.stdout.split())
     assert package == site / "evalkit" / "__init__.py"
     assert study.is_relative_to(site / "evalkit" / "_bundled")
+    ask = "import sys; sys.path.insert(0, sys.argv[1]); from evalkit.signoff.build import source_sha256; "
+    ask += "print(source_sha256())"
+    digests = {
+        subprocess.run(
+            [sys.executable, "-I", "-c", ask, str(place)], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
+        for place in (site, source)
+    }
+    assert len(digests) == 1  # a wheel and the checkout that it was built from are one build
     beside = {path.relative_to(study.parent) for path in study.parent.rglob("*") if path.is_file()}
     original = repo / "labelsets" / "helpdesk"
     tracked = {path.relative_to(original) for path in original.rglob("*.jsonl")} | {

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from evalkit import __version__
 from evalkit.cli.app import main
+from evalkit.signoff.build import SOURCE, source_sha256
 from evalkit.signoff.digest import document_digest, folder_faults
 from evalkit.workflows.run_check import check_run
 from evalkit.workflows.signoff_command import views
@@ -87,12 +89,41 @@ def test_a_page_of_another_version_is_compared_too(forged: Path, capsys: pytest.
     code, said = verify(forged, capsys)
     assert code == 1
     assert "differs: signoff.html: is not what signoff.json gives (written by evalkit 0.0.9, this is " in said
-    assert "no hash is broken, and another version of evalkit wrote these files" in said
+    assert "no hash is broken, and another version or another build of evalkit wrote these files" in said
     (forged / "signoff.html").write_text("<p>APPROVE!")
     code, said = verify(forged, capsys)
     assert code == 1
     assert "changed: signoff.html: is not as manifest.json says" in said
     assert "no hash is broken" not in said
+
+
+@pytest.mark.parametrize("source", ["0" * 64, None])
+def test_a_page_of_another_build_of_this_version_is_told_from_a_changed_one(
+    forged: Path, capsys: pytest.CaptureFixture[str], source: str | None
+) -> None:
+    def other_build(document: dict[str, Any]) -> None:
+        assert document["provenance"].pop(SOURCE) == source_sha256()
+        if source is not None:
+            document["provenance"][SOURCE] = source
+
+    digest_anew(forged, other_build)
+    document = json.loads((forged / "signoff.json").read_text(encoding="utf-8"))
+    for name, content in views(document, "en").items():
+        (forged / name).write_bytes(content)
+    list_anew(forged)
+    assert verify(forged, capsys)[0] == 0  # which build it was is recorded only
+    (forged / "signoff.html").write_text("<p>APPROVE")
+    list_anew(forged)
+    code, said = verify(forged, capsys)
+    assert code == 1
+    named = "that names no source" if source is None else "of source 000000000000"
+    wrote = f"(written by another build of evalkit {__version__}, {named}, this is of source "
+    assert f"differs: signoff.html: is not what signoff.json gives {wrote}" in said
+    assert "another build of evalkit wrote these files" in said
+    (forged / "signoff.html").write_text("<p>APPROVE!")
+    code, said = verify(forged, capsys)
+    assert code == 1
+    assert "changed: signoff.html: is not as manifest.json says" in said
 
 
 def test_the_report_of_a_run_of_another_version_is_compared_too(

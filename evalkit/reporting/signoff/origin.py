@@ -9,6 +9,7 @@ from evalkit.reporting import numbers, text
 from evalkit.reporting.language import N_, Language
 from evalkit.reporting.signoff.said import figure, mapping, missing
 from evalkit.reporting.verdict import Result
+from evalkit.signoff.build import SOURCE
 
 __all__ = ["OriginRow", "digest_of", "files", "origin_rows"]
 
@@ -24,6 +25,7 @@ _HASHES: Final = {
 }
 _NAMES: Final = {
     "evalkit_version": N_("evalkit"),
+    SOURCE: N_("evalkit's source"),
     "dependencies": N_("Packages"),
     "python": N_("Python"),
     "seed": N_("Seed"),
@@ -71,7 +73,7 @@ def origin_rows(document: Result, _: Language) -> list[OriginRow]:
         title = _(known) if known else text.words(key).capitalize()
         if str(key) in runs:
             title = _("Run %(id)s", id=text.line(key, 60))
-        found = list(_flat(value))
+        found = [([], text.line(value, 100))] if str(key) == SOURCE else list(_flat(value))
         rows += [(title if place == 0 else "", *row) for place, row in enumerate(found)]
     return rows
 
