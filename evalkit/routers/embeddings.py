@@ -20,6 +20,7 @@ __all__ = ["WordLlamaEmbedding", "wordllama_weights_sha256"]
 
 MOST_CHARACTERS = 20_000
 """Characters of a text that are embedded: its beginning."""
+_BATCH = 64
 
 
 class WordLlamaEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -42,10 +43,14 @@ class WordLlamaEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         model = _model(self.dimensions)
         texts = [str(text)[:MOST_CHARACTERS] for text in X]
         out = np.zeros((len(texts), self.dimensions))
-        some = [i for i, text in enumerate(texts) if text.strip()]
-        if some:
-            out[some] = np.asarray(model.embed([texts[i] for i in some], norm=False), dtype=np.float64)
-        out[~np.isfinite(out).all(axis=1)] = 0.0
+        # Not model.embed: it pads a batch to its longest text, in memory too, and so its last digits depend on it.
+        for start in range(0, len(texts), _BATCH):
+            for i, found in enumerate(model.tokenize(texts[start : start + _BATCH]), start):
+                ids = np.array(found.ids, dtype=np.int64)[np.array(found.attention_mask, dtype=np.bool_)]
+                if ids.size:
+                    out[i] = model.embedding[np.minimum(ids, len(model.embedding) - 1)].mean(
+                        axis=0, dtype=np.float64
+                    )
         length = np.sqrt((out * out).sum(axis=1, keepdims=True))
         return np.asarray(out / np.where(length > 0, length, 1.0))
 

@@ -187,6 +187,14 @@ class CategoryLookup(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.predict_proba(X).argmax(axis=1))
 
 
+_UNIT = 2**14
+
+
+def _whole(X: Any) -> NDArray[np.int16]:
+    """Numbers from -1 to 1 in steps of 1 / 16384."""
+    return np.asarray(np.round(np.clip(X, -1, 1) * _UNIT), dtype=np.int16)
+
+
 class NearestNeighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The shares of required tiers among the nearest training items, mixed with the overall shares.
 
@@ -205,7 +213,7 @@ class NearestNeighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         self.tiers_ = self.tiers
         self.classes_ = np.arange(self.tiers)
-        self.points_ = np.asarray(X, dtype=np.float32)
+        self.points_ = _whole(X)
         self.y_, self.weight_ = y, weight / weight.mean()
         overall = np.bincount(y, weights=weight, minlength=self.tiers)
         self.overall_ = overall / overall.sum()
@@ -213,13 +221,13 @@ class NearestNeighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Floats:
         """(N, tiers)."""
-        X = np.asarray(X, dtype=np.float32)
         k = min(self.neighbours, len(self.points_))
+        points = self.points_.astype(np.float64)
         out = np.zeros((len(X), self.tiers))
         for start in range(0, len(X), 1024):
             part = slice(start, start + 1024)
-            # To four digits: in which order numbers were added, another batch say, must not choose neighbours.
-            near = np.round((X[part] @ self.points_.T).astype(np.float64), 4)
+            # Sums of whole numbers are exact: the order they are added in, another batch, changes no neighbour.
+            near = _whole(X[part]).astype(np.float64) @ points.T / _UNIT**2
             nearest = np.argsort(-near, axis=1, kind="stable")[:, :k]
             count = np.maximum(np.take_along_axis(near, nearest, axis=1), 0.0) * self.weight_[nearest]
             for tier in range(self.tiers):

@@ -7,10 +7,11 @@ by their weight. A fold holds no group, and no prompt nearly the same as one, th
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import platform
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
@@ -74,7 +75,8 @@ class FittedRouter:
         inputs = inputs_of(requests)
         tiers = len(self.tiers)
         if self.fold is None:
-            return _sound(expected_share(self.models[0], inputs, tiers), labels), None
+            with _one_thread():
+                return _sound(expected_share(self.models[0], inputs, tiers), labels), None
         place = {name: i for i, name in enumerate(self.training.ids)}
         fold = np.full(len(labels), -1, dtype=np.int16)
         row = {name: j for j, name in enumerate(labels.ids)}
@@ -86,7 +88,8 @@ class FittedRouter:
             mine = fold == f
             asked = mine | fresh
             if asked.any():
-                found = expected_share(model, inputs[asked], tiers)
+                with _one_thread():
+                    found = expected_share(model, inputs[asked], tiers)
                 score[mine] = found[mine[asked]]
                 score[fresh] += found[fresh[asked]] / len(self.models)
         return _sound(score, labels), fold
@@ -142,7 +145,7 @@ def fit_router(
             raise InputError(Fault(what, "label more needs, or write fewer folds", file=labels.file))
         model = clone(estimator) if estimator is not None else pipeline_of(options, tiers, seed)
         weight = labels.weight[mine] / labels.weight[mine].mean()
-        with warnings.catch_warnings(record=True) as told:
+        with _one_thread(), warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             _fit(model, inputs[mine], y[mine], weight, unit[mine])
         if any("converge" in str(one.message) for one in told):
@@ -197,6 +200,15 @@ def _fit(model: Any, X: Any, y: Any, weight: Floats, groups: NDArray[np.int64]) 
         if has_fit_parameter(last, name):
             more[prefix + name] = value
     model.fit(X, y, **more)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums in one order, on every machine; and small matrices are slower with more threads."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield
 
 
 def _sound(score: Floats, labels: LabelSet) -> Floats:

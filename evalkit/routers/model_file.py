@@ -200,6 +200,9 @@ def _counted(schema: Any) -> dict[str, str]:
             old = node["file"]
             new = names.setdefault(old, f"{len(names)}.{old.rpartition('.')[2]}")
             node["file"] = new
+        content = node.get("content")
+        if isinstance(content, dict) and "_stop_words_id" in content:
+            content["_stop_words_id"]["content"] = "0"  # scikit-learn remembers where a list lay in memory
     return names
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -58,7 +59,8 @@ def _hashed(analyzer: str, least: int, most: int) -> Pipeline:
     counts = HashingVectorizer(
         analyzer=analyzer, ngram_range=(least, most), n_features=_BUCKETS, alternate_sign=False, norm=None
     )
-    return Pipeline([("counts", counts), ("weights", TfidfTransformer(sublinear_tf=True))])
+    weights = TfidfTransformer(sublinear_tf=True)
+    return Pipeline([("counts", counts), ("weights", weights), ("seen", VarianceThreshold())])
 
 
 _PARTS: dict[str, Any] = {
