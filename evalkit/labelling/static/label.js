@@ -13,6 +13,7 @@
   let item = null; // what is shown
   let marks = null; // letters that are good enough; null: nothing is marked yet
   let busy = false;
+  let waiting = 0; // undos asked for while busy
   const cache = new Map();
 
   const say = (key, values = {}) =>
@@ -269,7 +270,7 @@
     });
   }
   async function undo() {
-    if (busy) return;
+    if (busy) { waiting += 1; return; } // pressed twice is meant twice
     if (!progress.undo) return tell(say("nothingToUndo"), true);
     await locked(async () => {
       const state = await call("undo", { after: progress.n });
@@ -286,10 +287,15 @@
     try {
       await work();
     } catch (error) {
+      waiting = 0;
       await failed(error);
     } finally {
       busy = false;
       $("save").removeAttribute("aria-disabled");
+    }
+    if (waiting > 0) {
+      waiting -= 1;
+      await undo();
     }
   }
   async function go(k, text) {
