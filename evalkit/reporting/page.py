@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from . import figures, tables, text
+from . import figures, routers_view, tables, text
 from .environment import asset, environment, page_policy
 from .explorer import explorer
 from .gates_view import gate_rows, rule_rows, verdict_view
@@ -27,7 +27,8 @@ def render_html(result: Result) -> str:
     """
     checked(result)
     decision = result["verdict"]["decision"]
-    style = asset("report.css") + asset("print.css").replace("VERDICT-WORD", WORDS[decision])
+    extra = asset("routers.css") if result.get("routers") else ""
+    style = asset("report.css") + extra + asset("print.css").replace("VERDICT-WORD", WORDS[decision])
     script = asset("report.js")
     policy = page_policy(style, script)
     context = _context(result) | {
@@ -64,6 +65,7 @@ def _context(result: Result) -> dict[str, Any]:
         "pass_sentence": pass_rate_sentence(now.point, counts) if now else "",
         **_noted("changes", [(name, *cells) for name, cells in tables.changes(result)]),
         **_policies(result),
+        **_routers(result),
         "items_n": f"{counts['items']:,}",
         "explorer": board,
         "explorer_json": Markup(text.script_json(board.script)) if board else "",
@@ -100,6 +102,28 @@ def _noted(name: str, rows: Iterable[Sequence[str]]) -> dict[str, Any]:
 def _policies(result: Result) -> dict[str, Any]:
     notes = Notes()
     return {"policies": [notes.row(row) for row in policy_rows(result)], "policies_notes": notes.texts}
+
+
+def _routers(result: Result) -> dict[str, Any]:
+    """The section of routers; `routers` is empty where the study has one that was read from a file."""
+    rows, notes = routers_view.router_rows(result)
+    compared, level, compared_notes = routers_view.router_comparisons(result)
+    views, without = routers_view.calibrations(result)
+    said, pairs = routers_view.leaks(result)
+    return {
+        "routers": rows,
+        "routers_notes": notes,
+        "chosen_router": text.line(result.get("chosen_router") or "", 60),
+        "router_comparisons": compared,
+        "router_comparisons_notes": compared_notes,
+        "router_level": level,
+        "calibrations": views,
+        "uncalibrated": without,
+        "cheapest": text.line(result["tiers"][0]["name"], 40),
+        "leaks_said": said,
+        "leak_pairs": pairs,
+        "router_facts": routers_view.facts(result),
+    }
 
 
 def _about(result: Result) -> str:

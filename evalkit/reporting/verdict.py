@@ -94,9 +94,26 @@ def contradictions(result: Result) -> list[str]:
         found.append(f"{decision} although {', '.join(failed)} failed")
     if decision != "approve" and result.get("selected") is not None:
         found.append(f"{decision} with a selected operating point")
+    found += _of_routers(result, decision)
     if decision == "approve":
         found += _not_approvable(result, gates)
     return found
+
+
+def _of_routers(result: Result, decision: str) -> list[str]:
+    """One of several routers is the chosen one, the verdict is about it, and none that is approved stands back."""
+    rows = result.get("routers") or []
+    if not rows:
+        return []
+    decisions = {row["name"]: row["verdict"]["decision"] for row in rows}
+    chosen = [row["name"] for row in rows if row.get("chosen")]
+    if chosen != [result.get("chosen_router")]:
+        return [f"the chosen router is {result.get('chosen_router')!r}, and marked as chosen are {chosen}"]
+    if decisions[chosen[0]] != decision:
+        return [f"{decision} although the chosen router {chosen[0]} has {decisions[chosen[0]]}"]
+    if decision != "approve" and "approve" in decisions.values():
+        return [f"{decision} although another router than {chosen[0]} is approved"]
+    return []
 
 
 def _not_approvable(result: Result, gates: list[Any]) -> list[str]:

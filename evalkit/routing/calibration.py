@@ -43,8 +43,8 @@ def calibration(
 ) -> Calibration | None:
     """Probabilities (N,) in [0, 1] held against what happened (N,), weighted by traffic; None without items.
 
-    Bins hold equal numbers of items, in order of probability; equal probabilities stay in one bin, so there may be
-    fewer. Items without probability (NaN) or of weight 0 are left out. Brier score: `sum w (p - y)^2 / sum w`
+    Bins hold equal numbers of items, in order of probability; equal probabilities stay in one bin, and as many of
+    them as a bin holds are one by themselves. Items without probability (NaN) or of weight 0 are left out. Brier score: `sum w (p - y)^2 / sum w`
     (Brier 1950).
 
     >>> calibration(np.array([0.0, 1.0]), np.array([False, True]), np.ones(2)).brier
@@ -56,9 +56,10 @@ def calibration(
         return None
     order = np.argsort(p, kind="stable")
     p, y, w = p[order], y[order], w[order]
-    ends = np.unique(
-        np.searchsorted(p, p[np.ceil(np.arange(1, bins + 1) * p.size / bins).astype(int) - 1], "right")
-    )
+    edges = p[np.ceil(np.arange(1, bins + 1) * p.size / bins).astype(int) - 1]
+    left, right = np.searchsorted(p, edges, "left"), np.searchsorted(p, edges, "right")
+    alone = left[(right - left >= p.size / bins) & (left > 0)]  # so many equal ones are a bin by themselves
+    ends = np.unique(np.concatenate((alone, right)))
     found = []
     for start, end in zip(np.concatenate(([0], ends[:-1])).tolist(), ends.tolist(), strict=True):
         inside = slice(int(start), int(end))

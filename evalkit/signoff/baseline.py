@@ -149,7 +149,7 @@ def _of_run(arm: str, run: RunFacts, baseline: Baseline) -> Gate:
 
 
 def _shared_by(run: RunFacts, delta: float) -> int:
-    """How many routers and policies the best was chosen from, by the part of `delta` that the run's gates spent."""
+    """How many the best was chosen from (routers, policies), by the part of `delta` that the gates spent."""
     spent = [1.0 - row["confidence"] for row in run.result["gates"] if row["confidence"] is not None]
     return max(1, round(delta / max(spent))) if spent and max(spent) > 0 else 1
 

@@ -82,8 +82,17 @@ def _run(run: RunFacts) -> Document:
         **{f"{name}_sha256": run.hashes.get(name) for name in ("result", "report", "items", "evidence")},
         "verdict": {"decision": verdict["decision"], "headline": verdict["headline"]},
         "selected": selected,
+        **_router(run),
         "looks": {key: result["looks"][key] for key in ("this", "declared")},
     }
+
+
+def _router(run: RunFacts) -> Document:
+    """The router that the run chose and out of how many, where it judged several."""
+    rows = run.result.get("routers") if run.is_routing else None
+    if not isinstance(rows, Sequence) or len(rows) < 2:
+        return {}
+    return {"router": {"name": run.result["chosen_router"], "of": len(rows)}}
 
 
 def _slices(run: RunFacts) -> list[Document]:
@@ -207,6 +216,8 @@ def _provenance(runs: Sequence[RunFacts]) -> Document:
             "outcomes",
             "scores",
             "decisions",
+            "routers",
+            "left_out",
             "prices",
             "models",
             "seed",

@@ -36,6 +36,15 @@ def test_equal_probabilities_stay_in_one_bin_and_weights_count() -> None:
     assert found.n == 4
 
 
+def test_many_equal_probabilities_are_not_mixed_with_others() -> None:
+    p = np.concatenate((np.linspace(0.1, 0.2, 50), np.full(50, 0.9)))
+    found = calibration(p, p > 0.5, np.ones(100), bins=6)
+    assert found is not None
+    assert (found.bins[-1].predicted, found.bins[-1].observed, found.bins[-1].n) == (pytest.approx(0.9), 1.0, 50)
+    assert [one.observed for one in found.bins[:-1]] == [0.0] * 3
+    assert [one.n for one in found.bins[:-1]] == [17, 17, 16]
+
+
 def test_nothing_to_hold_against_gives_nothing() -> None:
     assert calibration(np.array([]), np.array([], dtype=bool), np.array([])) is None
     assert calibration(np.array([0.5, np.nan]), np.array([True, True]), np.array([0.0, 1.0])) is None
@@ -58,7 +67,7 @@ def test_bins_are_a_partition_in_order(rows: list[tuple[float, bool, float]], bi
         return
     assert found is not None
     assert sum(one.n for one in found.bins) == found.n == int((w > 0).sum())
-    assert len(found.bins) <= bins
+    assert len(found.bins) < 2 * bins
     predicted = [one.predicted for one in found.bins]
     assert predicted == sorted(predicted)
     assert all(

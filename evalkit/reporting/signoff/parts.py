@@ -167,7 +167,7 @@ def run_rows(document: Result, _: Language) -> list[RunRow]:
                 kind=_(kind) if kind else text.line(run.get("kind") or "", 40),
                 word=_(WORDS[decision]) if decision in WORDS else text.line(decision, 40),
                 state={"approve": "pass", "reject": "fail"}.get(decision, "open"),
-                selected=_chosen(run.get("selected"), _),
+                selected=_chosen(run.get("selected"), _) + _router(run.get("router"), _),
                 look=_looks(run.get("looks"), _),
                 folder=folder,
                 link=f"{folder}/report.html" if _SAFE_FOLDER.match(folder) and ".." not in folder else "",
@@ -187,6 +187,15 @@ def _chosen(selected: Any, _: Language) -> str:
     if selected in (None, "", []):
         return _("none")
     return _value(selected, "threshold", _)
+
+
+def _router(router: Any, _: Language) -> str:
+    """Behind what was selected: the router that it belongs to, where several were judged."""
+    found = mapping(router)
+    if not found.get("name"):
+        return ""
+    name, of_all = text.line(found["name"], 60), numbers.count(found.get("of"))
+    return "; " + _("router %(name)s, the best of %(n)s", name=name, n=of_all)
 
 
 def _looks(looks: Any, _: Language) -> str:

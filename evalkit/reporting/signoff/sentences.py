@@ -59,6 +59,26 @@ SENTENCES: Final = (
     ),
     N_("Approximate: cross-fitted. The scores come from fold models, so the bounds are not certificates."),
     N_("The study states that the router was trained and tuned on other items; this is not checked here."),
+    N_(
+        "The router was trained on labels that were compared with the judged items by id, prompt and group; what "
+        "else it was tuned on is not checked here."
+    ),
+    N_(
+        "Router %(router)s is the best of %(n)s on these items; they share the error rate, 1/%(n2)s each. Gains "
+        "over the others are apparent: the choice was made on these items."
+    ),
+    N_(
+        "Router %(router)s is one of several in the study and was picked to be judged alone; it spends 1/%(n)s of "
+        "the error rate."
+    ),
+    N_(
+        "%(n)s labelled item was left out for all routers, being in the training labels of %(routers)s: the "
+        "certificate is about traffic that is like what is left."
+    ),
+    N_(
+        "%(n)s labelled items were left out for all routers, being in the training labels of %(routers)s: the "
+        "certificate is about traffic that is like what is left."
+    ),
     N_("%(n)s outcome costs are the tier's assumed cost per request."),
     N_("%(n)s costs are the arm's assumed cost per request."),
     N_("router.seconds is not stated: times leave the router out."),
