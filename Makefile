@@ -59,6 +59,7 @@ docs: .venv/.dev
 bench: .venv/.run
 	$(PY) benchmarks/sweep.py --large
 	$(PY) benchmarks/false_approval.py
+	$(PY) benchmarks/best_router.py
 	$(PY) benchmarks/false_worth_it.py
 	$(PY) benchmarks/personal_data.py
 	$(PY) benchmarks/replay.py
