@@ -31,7 +31,8 @@ def new_token() -> str:
 
 def listen(port: int) -> socket.socket:
     """A socket on 127.0.0.1; port 0 takes a free one. Raises `InputError` where the port cannot be had."""
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # With its protocol named, asyncio sends an answer at once; else each waits 40 ms for an acknowledgement.
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind(("127.0.0.1", port))
