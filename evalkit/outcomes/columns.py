@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evalkit.tabular.resolve import Schema
 
-__all__ = ["MOST", "MOST_USD", "NUMBERS", "OUTCOME_FIELDS", "OUTCOME_SCHEMA"]
+__all__ = ["MOST", "MOST_USD", "NUMBERS", "OUTCOME_FIELDS", "OUTCOME_SCHEMA", "VERIFIER_FIELDS"]
 
 MOST_USD = 1e6
 """No request costs more; beside a larger figure, those of the other requests are lost to rounding in a sum."""
@@ -43,4 +43,9 @@ OUTCOME_FIELDS = (
 )
 """Every column, in the order in which files are written."""
 
-OUTCOME_SCHEMA = Schema(required=("id", "tier"), optional=OUTCOME_FIELDS[2:], aliases={"tier": "arm"})
+VERIFIER_FIELDS = ("mean_logprob",)
+"""Columns for verifiers of replies, which say nothing about an outcome."""
+
+OUTCOME_SCHEMA = Schema(
+    required=("id", "tier"), optional=(*OUTCOME_FIELDS[2:], *VERIFIER_FIELDS), aliases={"tier": "arm"}
+)

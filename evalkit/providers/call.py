@@ -112,9 +112,10 @@ class Reply:
     `text` is the visible answer, `reasoning` what came in a channel of its own. `usage` is as the provider gave
     it, None where it gave none: never invented. `sent` is the body that went out, without the messages and without
     secrets. `ttft_s` is the time to the first piece that was not empty, known of streams only; `request_s` that of
-    the whole call. `notices` say what to know of the reply. `recorded_in` names the run that measured all this,
-    where a recording answered and says so. Texts are made well-formed (`well_formed`): they are sent on, graded
-    and written.
+    the whole call. `notices` say what to know of the reply. `mean_logprob` is the mean log-probability of the
+    answer's tokens, where the request asked for them and the provider gave them. `recorded_in` names the run that
+    measured all this, where a recording answered and says so. Texts are made well-formed (`well_formed`): they are
+    sent on, graded and written.
     """
 
     text: str | None
@@ -128,6 +129,7 @@ class Reply:
     request_s: float | None = None
     response_id: str | None = None
     notices: tuple[str, ...] = ()
+    mean_logprob: float | None = None
     recorded_in: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:

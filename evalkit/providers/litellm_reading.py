@@ -140,6 +140,7 @@ def reply_of(request: Request, exchange: Exchange, heard: Heard) -> Reply | Fail
         tool_calls=calls,
         ttft_s=heard.ttft_s,
         response_id=wire.response_id if wire is not None else heard.response_id,
+        mean_logprob=None if wire is None else wire.mean_logprob,
         notices=tuple(notices),
     )
 

@@ -70,6 +70,7 @@ class Response:
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     response_id: str | None = None
     refused: bool = False
+    mean_logprob: float | None = None
 
 
 def read_response(raw: Mapping[str, Any]) -> Response | None:
@@ -108,6 +109,7 @@ def openai_reply(raw: Mapping[str, Any]) -> Reply | Failure:
         usage=found.usage,
         tool_calls=found.tool_calls,
         response_id=found.response_id,
+        mean_logprob=found.mean_logprob,
         notices=() if found.usage is not None else (NO_USAGE,),
     )
 
@@ -143,6 +145,7 @@ def _openai(raw: Mapping[str, Any]) -> Response:
         tool_calls=tuple(mappings(message.get("tool_calls"))),
         response_id=text(raw.get("id")),
         refused=finish == "content_filter" or (bool(refusal) and not answer),
+        mean_logprob=_mean_logprob(mapping(choice.get("logprobs")).get("content")),
     )
 
 
@@ -150,11 +153,13 @@ def _openai_responses(raw: Mapping[str, Any]) -> Response:
     texts: list[str | None] = []
     thoughts: list[str | None] = []
     calls = []
+    tokens: list[Mapping[str, Any]] = []
     refusal = False
     for part in mappings(raw["output"]):
         pieces = mappings(part.get("content"))
         if part.get("type") == "message":
             texts += [text(piece.get("text")) for piece in pieces]
+            tokens += [token for piece in pieces for token in mappings(piece.get("logprobs"))]
             refusal = refusal or any(piece.get("type") == "refusal" for piece in pieces)
         elif part.get("type") == "reasoning":
             thoughts += [text(piece.get("text")) for piece in [*mappings(part.get("summary")), *pieces]]
@@ -172,6 +177,7 @@ def _openai_responses(raw: Mapping[str, Any]) -> Response:
         tool_calls=tuple(calls),
         response_id=text(raw.get("id")),
         refused=finish == "content_filter" or (refusal and not answer),
+        mean_logprob=_mean_logprob(tokens),
     )
 
 
@@ -213,4 +219,18 @@ def _gemini(raw: Mapping[str, Any]) -> Response:
         tool_calls=calls,
         response_id=text(raw.get("responseId")),
         refused=blocked or finish == "content_filter",
+        mean_logprob=_logprob(candidate.get("avgLogprobs")),
     )
+
+
+def _logprob(value: Any) -> float | None:
+    """A log-probability: a finite number, at most 0."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if known and -1e9 < value <= 0 else None
+
+
+def _mean_logprob(tokens: Any) -> float | None:
+    """The mean over tokens `{"logprob": ...}`; None where there is none, or one of them says nothing."""
+    found = [_logprob(token.get("logprob")) for token in mappings(tokens)]
+    known = [value for value in found if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(found) else None

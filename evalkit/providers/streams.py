@@ -139,6 +139,7 @@ class _OpenAI(_Builder):
         self._message: dict[str, Any] = {"content": None}
         self._choice: dict[str, Any] = {"index": 0, "message": self._message, "finish_reason": None}
         self._calls: dict[int, dict[str, Any]] = {}
+        self._tokens: list[dict[str, Any]] = []
         self.response = {"choices": [self._choice]}
 
     def add(self, event: Json) -> None:
@@ -155,6 +156,9 @@ class _OpenAI(_Builder):
                 _extend(self._message, key, delta.get(key))
             for call in mappings(delta.get("tool_calls")):
                 self._add_call(call)
+            for token in mappings(mapping(choice.get("logprobs")).get("content")):
+                self._tokens.append({"logprob": token.get("logprob")})
+                self._choice["logprobs"] = {"content": self._tokens}
             if isinstance(choice.get("usage"), Mapping):
                 self.response["usage"] = choice["usage"]
             if choice.get("finish_reason"):

@@ -52,6 +52,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
         "attempts",
         "error",
         "reply",
+        "mean_logprob",
     ),
     "scores": ("id", "score"),
     "decisions": ("id", "routed_tier"),

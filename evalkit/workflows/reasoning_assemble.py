@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from evalkit.errors import Fault, InputError
 from evalkit.grading.final_answer import final_text
+from evalkit.grading.same_answer import answer_key
 from evalkit.labels.labelset import LabelSet
 from evalkit.outcomes.owed import absent_note, owed_runs
 from evalkit.outcomes.status import Status
@@ -155,7 +155,7 @@ def _answers(outcomes: Outcomes, positions: Sequence[int]) -> NDArray[np.int64]:
             reply = None if outcomes.reply is None else outcomes.reply.get(int(i), j, int(s))
             answer = None if reply is None else final_text(reply)
             if answer is not None:
-                text = " ".join(unicodedata.normalize("NFC", answer).casefold().split())
+                text = answer_key(answer)
                 out[i, s] = codes.setdefault(text, len(codes))
         blocks.append(out)
     return np.concatenate(blocks, axis=1)

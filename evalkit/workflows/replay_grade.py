@@ -64,6 +64,8 @@ def grade_run(inputs: ReplayInputs, ledger: Ledger, runs: Collection[str]) -> Gr
     ranks = {one.name: at for at, one in enumerate(inputs.candidates)}
     found.rows.sort(key=lambda row: (place[row["id"]], ranks[row[found.column]], row["sample"]))
     names = list(found.rows[0]) if found.rows else ["id", found.column]
+    if all(row["mean_logprob"] is None for row in found.rows):  # nobody asked for them
+        names = [name for name in names if name != "mean_logprob"]
     costs = run_costs(found.calls.values())
     judge = None if inputs.judge is None else inputs.rubric.judge
     judged = None if judge is None else judge_errors(found.verdicts.values(), judge.max_error_share)
@@ -206,6 +208,7 @@ class _Collected:
             "attempts": record.attempts,
             "error": graded.error,
             "reply": graded.answer if graded.answer is not None else _text(result),
+            "mean_logprob": _rounded(result.mean_logprob) if isinstance(result, Reply) else None,
         }
 
     def said(self) -> Iterator[str]:

@@ -27,7 +27,7 @@ from evalkit.study.strict_yaml import load_yaml
 from evalkit.workflows.candidates import AnyStudy, Candidate, candidates_of, connect, public_address
 from evalkit.workflows.replay_items import Item, Prompts, items_of, read_prompts
 
-__all__ = ["JUDGE", "ReplayInputs", "read_any_study", "read_replay"]
+__all__ = ["JUDGE", "ReplayInputs", "judge_candidate", "read_any_study", "read_replay"]
 
 JUDGE = "judge"
 """What the judge is called among the candidates of its own plan."""
@@ -90,7 +90,7 @@ def read_replay(study: AnyStudy, *, samples: int | None = None) -> ReplayInputs:
     items: tuple[GradedItem, ...] = ()
     human: HumanGrades | None = None
     if rubric is not None and rubric.uses_judge:
-        judge = attempt(_judge, rubric)
+        judge = attempt(judge_candidate, rubric)
     sent: list[Item] | None = None
     if labels is not None and prompts is not None:
         folder = study.base if study.labels.path is None else study.labels.path.parent
@@ -166,7 +166,8 @@ def _planned(candidate: Candidate, *, stream: bool) -> PlanCandidate:
     )
 
 
-def _judge(rubric: Rubric) -> Candidate:
+def judge_candidate(rubric: Rubric) -> Candidate:
+    """The judge of a rubric as something to call. Raises `InputError` where it cannot be."""
     assert rubric.judge is not None
     judge = rubric.judge
     try:

@@ -189,6 +189,7 @@ class Made:
     told: Json
     reasoning: str | None
     identity: str
+    logprobs: list[float] | None = None
 
 
 def make_reply(mock: Mock, body: Json, rule: Json, last: str, number: int) -> Made:
@@ -211,7 +212,8 @@ def make_reply(mock: Mock, body: Json, rule: Json, last: str, number: int) -> Ma
     if "cached_tokens" in rule:
         usage["prompt_tokens_details"] = {"cached_tokens": rule["cached_tokens"]}
     served = rule.get("served_model", body["model"])
-    return Made(served, words, finish, usage, usage, rule.get("reasoning"), f"chatcmpl-{number}")
+    asked = rule.get("logprobs", [-0.5] * len(words)) if body.get("logprobs") else None
+    return Made(served, words, finish, usage, usage, rule.get("reasoning"), f"chatcmpl-{number}", asked)
 
 
 def whole_body(made: Made, fault: str | None) -> Json:
@@ -219,7 +221,9 @@ def whole_body(made: Made, fault: str | None) -> Json:
     message: Json = {"role": "assistant", "content": " ".join(made.words)}
     if made.reasoning:
         message["reasoning_content"] = made.reasoning
-    choice = {"index": 0, "message": message, "finish_reason": made.finish}
+    choice: Json = {"index": 0, "message": message, "finish_reason": made.finish}
+    if made.logprobs is not None:
+        choice["logprobs"] = {"content": [{"token": "t", "logprob": value} for value in made.logprobs]}
     value: Json = {"id": made.identity, "object": "chat.completion", "created": 1760000000}
     value |= {"model": made.model, "choices": [choice]}
     return value if fault == "no_usage" else value | {"usage": made.told}
@@ -286,6 +290,9 @@ def _application(mock: Mock) -> Any:
                 await asyncio.sleep(pause)
         if fault == "cut":
             raise Gone
+        if made.logprobs is not None:
+            tokens = {"content": [{"token": "t", "logprob": value} for value in made.logprobs]}
+            await response.write(chunk([{"index": 0, "delta": {}, "logprobs": tokens, "finish_reason": None}]))
         if fault != "no_finish":
             await response.write(delta(made.finish))
             if wanted:

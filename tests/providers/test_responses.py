@@ -358,3 +358,38 @@ def test_an_alias_is_for_the_model_it_is_listed_under() -> None:
     aliases = {"azure/my-deployment": ["gpt-5"]}
     assert same_model("azure/my-deployment", "gpt-5-2025-08-07", aliases)
     assert not same_model("azure/other", "gpt-5", aliases)
+
+
+def with_logprobs(*values: Any) -> dict[str, Any]:
+    tokens = [{"token": "t", "logprob": value} for value in values]
+    message = {"role": "assistant", "content": "4"}
+    return {"choices": [{"message": message, "finish_reason": "stop", "logprobs": {"content": tokens}}]}
+
+
+class TestLogProbabilities:
+    def test_the_mean_is_kept(self) -> None:
+        assert reply(with_logprobs(-0.5, -1.5)).mean_logprob == -1.0
+        assert reply(with_logprobs(0)).mean_logprob == 0.0
+        output = [{"type": "message", "content": [{"text": "4", "logprobs": [{"logprob": -0.25}]}]}]
+        assert reply({"object": "response", "status": "completed", "output": output}).mean_logprob == -0.25
+        candidate = {"content": {"parts": [{"text": "4"}]}, "finishReason": "STOP", "avgLogprobs": -0.125}
+        assert reply({"candidates": [candidate]}).mean_logprob == -0.125
+
+    @pytest.mark.parametrize(
+        "values", [(), (None,), (-1, None), ("-1",), (True,), (0.5,), (float("nan"),), (-float("inf"),), (-1e30,)]
+    )
+    def test_what_is_no_log_probability_makes_it_unknown(self, values: tuple[Any, ...]) -> None:
+        assert reply(with_logprobs(*values)).mean_logprob is None
+
+    def test_where_none_were_asked_for_there_are_none(self) -> None:
+        found = reply({"choices": [{"message": {"content": "4"}, "finish_reason": "stop", "logprobs": None}]})
+        assert found.mean_logprob is None
+
+    def test_a_stream_has_them_piece_by_piece(self) -> None:
+        def piece(content: str, *values: float, finish: str | None = None) -> dict[str, Any]:
+            logprobs = {"content": [{"token": "t", "logprob": value} for value in values]} if values else None
+            return {"choices": [{"delta": {"content": content}, "logprobs": logprobs, "finish_reason": finish}]}
+
+        found = stream_reply([piece("for", -0.5), piece("ty", -1.0, -1.5), piece("", finish="stop")])
+        assert isinstance(found, Reply)
+        assert (found.text, found.mean_logprob) == ("forty", -1.0)
