@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -37,12 +38,15 @@ class Log:
     requests a row stands for, 1 where the file has no weights. texts: what near duplicates are told by. removed:
     how many pieces of personal data by kind; touched: rows that held some. renamed: ids, groups and names of
     strata that held some and stand under a made-up name. blank: rows left out because they have no text.
+    contexts: the system prompt of each request, which is no part of its text: all requests of an application
+    have it, and it tells none of them from another.
     """
 
     file: str
     columns: Mapping[str, list[Any]]
     weight: np.ndarray[Any, np.dtype[np.float64]]
     texts: Sequence[str]
+    contexts: Sequence[str]
     removed: Counter[str]
     touched: int
     renamed: Mapping[str, int]
@@ -143,28 +147,36 @@ def _cleaned_log(
     removed: Counter[str] = Counter()
     renamed: Counter[str] = Counter()
     aliases: dict[tuple[str, str], str] = {}
-    out: dict[str, list[Any]] = {name: [] for name in raw}
-    texts: list[str] = []
-    keep: list[int] = []
-    touched = blank = 0
-    for i in range(len(weight)):
-        row = {name: values[i] for name, values in raw.items()}
-        if not _text_of(row).strip():
-            blank += 1
-            continue
-        before = removed.total() + renamed.total()
-        for name, value in row.items():
+    asked = _Requests(raw)
+    keep = [i for i in range(len(asked)) if asked[i].strip() or asked.context(i).strip()]
+    touched = np.zeros(len(asked), dtype=bool)
+    out: dict[str, list[Any]] = {}
+    for name in list(raw):  # one column after the other, so that a log is never in memory twice
+        values = raw.pop(name)
+        out[name] = cleaned_values = []
+        for i in keep:
+            before = removed.total() + renamed.total()
             if name in {"id", "group", "risk", "category"}:
-                row[name] = _alias(name, value, aliases, renamed, regions)
+                cleaned_values.append(_alias(name, values[i], aliases, renamed, regions))
             else:
-                row[name] = cleaned_json(value, removed, regions)
-            out[name].append(row[name])
-        touched += removed.total() + renamed.total() > before
-        texts.append(_text_of(row))
-        keep.append(i)
+                cleaned_values.append(cleaned_json(values[i], removed, regions))
+            touched[i] |= removed.total() + renamed.total() > before
     kept = np.array(keep, dtype=np.int64)
     safe = tuple(_plain(note) for note in notices)
-    return Log(file, out, weight[kept], texts, removed, touched, dict(renamed), blank, safe)
+    texts = _Requests(out)
+    contexts = [sys.intern(texts.context(i)) for i in range(len(keep))]
+    return Log(
+        file=file,
+        columns=out,
+        weight=weight[kept],
+        texts=texts,
+        contexts=contexts,
+        removed=removed,
+        touched=int(touched.sum()),
+        renamed=dict(renamed),
+        blank=len(weight) - len(keep),
+        notices=safe,
+    )
 
 
 def _alias(
@@ -183,12 +195,41 @@ def _alias(
     return aliases[name, value]
 
 
-def _text_of(row: Mapping[str, Any]) -> str:
-    """All text of a request, for telling near duplicates."""
-    parts = [row.get("prompt") or ""]
-    for message in row.get("messages") or ():
-        content = message.get("content") if isinstance(message, dict) else message
-        if isinstance(content, list):
-            content = " ".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
-        parts.append(str(content or ""))
+class _Requests(Sequence[str]):
+    """The text of each request without its system prompt, put together from the columns when it is asked for."""
+
+    def __init__(self, columns: Mapping[str, list[Any]]) -> None:
+        n = len(columns["id"])
+        self._prompts = columns.get("prompt") or [None] * n
+        self._messages = columns.get("messages") or [None] * n
+
+    def __len__(self) -> int:
+        return len(self._prompts)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        return _joined([self._prompts[at], *(_said(m) for m in self._messages[at] or () if not _is_system(m))])
+
+    def context(self, at: int) -> str:
+        """The system prompt of a request."""
+        return _joined([_said(m) for m in self._messages[at] or () if _is_system(m)])
+
+
+def _is_system(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") in ("system", "developer")
+
+
+def _said(message: Any) -> Any:
+    content = message.get("content") if isinstance(message, dict) else message
+    if isinstance(content, list):
+        return " ".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
+    return content
+
+
+def _joined(parts: Iterable[Any]) -> str:
     return "\n".join(str(part) for part in parts if part)

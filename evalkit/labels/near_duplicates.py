@@ -1,15 +1,23 @@
-"""Texts that are nearly the same: MinHash signatures, candidates by bands, the last word to the shingles.
+"""Texts that are nearly the same: every pair is found, without comparing every pair.
 
 Two texts are near duplicates when the Jaccard similarity of their sets of character shingles reaches a
-threshold (Broder 1997). Candidates share a band of their signatures; each is compared in full with the first text
-of a cluster, so that a cluster never drifts away from what it is about.
+threshold (Broder 1997). Each text is compared with the first text of a cluster, so that a cluster never drifts
+away from what it is about.
+
+Which pairs are compared is told by prefixes (Chaudhuri, Ganti and Kaushik 2006): with the shingles of all texts in
+one order, the rarest first, the prefix of a set of n is its first `n - r`, with r below `threshold * n`. Two sets
+of n and m that are similar enough share `threshold / (1 + threshold) * (n + m)` shingles, of which at most the
+larger r lie behind a prefix: all others are in both. So what many texts share, a greeting or a template, brings
+nobody together.
 """
 
 from __future__ import annotations
 
-import re
+import hashlib
+import math
 import unicodedata
-from collections.abc import Iterable
+from array import array
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +27,20 @@ __all__ = ["SHINGLE", "clusters", "similarity"]
 SHINGLE = 8
 """Characters a shingle; 4 in texts shorter than 40, so that a short text has shingles at all."""
 _SHORT = 40
-_BANDS, _ROWS = 6, 3
 _MOST = 20_000  # characters looked at: the beginning of a longer text says what it is
-_BLANK = re.compile(r"\s+")
 _ODD = np.uint64(0x9E3779B97F4A7C15)
+_POWERS = {step: np.uint64(pow(int(_ODD), step, 2**64)) for step in (1, 2, 4)}
+_COUNTED = 4_000  # texts in which shingles are counted; any order finds all pairs, a good one compares few
+_MORE = (
+    32  # a part of the shingles by which prefixes are longer than they must be: then fewer pairs are alike in them
+)
+_BUCKETS = 20  # bits
+_SLACK = 1e-9  # what a product of floats may lie above the whole number that it stands for
+_REMEMBERED = 2_000  # texts whose shingles are at hand
 
 Hashes = NDArray[np.uint64]
+Positions = NDArray[np.int64]
+Places = NDArray[np.uint32]
 
 
 def similarity(left: str, right: str) -> float:
@@ -33,41 +49,131 @@ def similarity(left: str, right: str) -> float:
     return _jaccard(_shingles(_folded(left), width), _shingles(_folded(right), width))
 
 
-def clusters(texts: Iterable[str], threshold: float = 0.85) -> NDArray[np.int64]:
-    """(N,) for each text the position of the first one that it nearly repeats; its own where it repeats none."""
-    first: list[int] = []
-    exact: dict[str, int] = {}
-    bands: dict[tuple[int, bytes], list[int]] = {}
-    kept: dict[int, tuple[int, Hashes]] = {}
-    a, b = _permutations()
-    for i, text in enumerate(texts):
+def clusters(texts: Iterable[str], threshold: float = 0.85, within: Sequence[Hashable] | None = None) -> Positions:
+    """(N,) for each text the position of the first one that it nearly repeats; its own where it repeats none.
+
+    First ones repeat no other first one. `within` (N,), where given, parts the texts: only those with equal values
+    there are compared. Texts shorter than 40 characters and longer ones are compared among themselves.
+    """
+    if not 0 < threshold <= 1:
+        raise ValueError(
+            f"The `threshold` parameter of `clusters` must be above 0 and at most 1. Got {threshold} instead."
+        )
+    given = texts if isinstance(texts, Sequence) else list(texts)
+    first = np.arange(len(given), dtype=np.int64)
+    parts: dict[Hashable, int] = {}
+    part = [parts.setdefault(value, len(parts)) for value in within] if within is not None else [0] * len(given)
+    exact: dict[bytes, int] = {}
+    own: list[int] = []
+    for i, text in enumerate(given):
         plain = _folded(text)
-        same = exact.setdefault(plain, i)
-        if same != i:
-            first.append(first[same])
+        key = hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        same = exact.setdefault(key + part[i].to_bytes(8, "little"), i)
+        first[i] = same
+        if same == i:
+            own.append(i)
+    sets = _Sets(given, part)
+    for i, others in _candidates(sets, own, threshold):
+        for other in others:
+            if first[other] == other and _jaccard(sets[i], sets[other]) >= threshold:
+                first[i] = other
+                break
+    return first[first]
+
+
+class _Sets:
+    """The shingles of each text, made when they are asked for; a text's kind is what it is compared among."""
+
+    def __init__(self, texts: Sequence[str], part: Sequence[int]) -> None:
+        self._texts = texts
+        self._part = part
+        self._known: dict[int, Hashes] = {}
+        self.kinds: dict[int, int] = {}
+
+    def __getitem__(self, i: int) -> Hashes:
+        known = self._known.get(i)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[i] = self.made(i)
+        return known
+
+    def made(self, i: int) -> Hashes:
+        plain = _folded(self._texts[i])
+        short = len(plain) < _SHORT
+        self.kinds[i] = 2 * self._part[i] + short
+        return _shingles(plain, SHINGLE // 2 if short else SHINGLE)
+
+    def salt(self, i: int) -> np.uint64:
+        """What keeps the shingles of one kind apart from the same ones of another."""
+        return np.uint64(self.kinds[i] * int(_ODD) & 0xFFFFFFFF)
+
+
+def _candidates(sets: _Sets, own: Sequence[int], threshold: float) -> Iterator[tuple[int, list[int]]]:
+    """For each of the texts `own` (ascending) those before it that may be as similar as `threshold`, ascending."""
+    if not own:
+        return
+    seen = np.zeros(1 << _BUCKETS, dtype=np.uint32)
+    for i in own[:: max(1, len(own) // _COUNTED)]:
+        seen[_bucket(sets.made(i))] += 1
+    size = np.zeros(len(own), dtype=np.int64)
+    rest = np.zeros(len(own), dtype=np.int64)  # shingles behind the prefix
+    packed = array("Q")
+    for at, i in enumerate(own):
+        shingles = sets.made(i)
+        size[at] = shingles.size
+        rest[at] = max(0, math.ceil(threshold * shingles.size - _SLACK) - 1 - shingles.size // _MORE)
+        rank = (seen[_bucket(shingles)].astype(np.uint64) << np.uint64(40)) | (shingles >> np.uint64(24))
+        rank.sort()
+        prefix = (rank[: size[at] - rest[at]] ^ sets.salt(i)) << np.uint64(32)
+        packed.frombytes((prefix | np.uint64(at)).tobytes())
+    del seen
+    owners, starts, places, edges = _postings(np.frombuffer(packed, dtype=np.uint64), len(own))
+    del packed
+    part = threshold / (1 + threshold)
+    for at in range(len(own)):
+        if edges[at] == edges[at + 1]:
             continue
-        width = SHINGLE if len(plain) >= _SHORT else SHINGLE // 2
-        shingles = _shingles(plain, width)
-        signature = ((shingles[:, None] * a + b) >> np.uint64(32)).min(axis=0)
-        keys = [(width * _BANDS + k, signature[k * _ROWS : (k + 1) * _ROWS].tobytes()) for k in range(_BANDS)]
-        seen: set[int] = set()
-        found = i
-        for key in keys:
-            for other in bands.get(key, ()):
-                if other not in seen:
-                    seen.add(other)
-                    if _jaccard(shingles, kept[other][1]) >= threshold:
-                        found = min(found, other)
-        first.append(found)
-        if found == i:
-            kept[i] = (width, shingles)
-            for key in keys:
-                bands.setdefault(key, []).append(i)
-    return np.array(first, dtype=np.int64)
+        mine = range(edges[at], edges[at + 1])
+        who, count = np.unique_counts(np.concatenate([owners[starts[k] : places[k]] for k in mine]))
+        least = np.ceil(part * (size[at] + size[who]) - _SLACK) - np.maximum(rest[at], rest[who])
+        alike = np.minimum(size[at], size[who]) >= threshold * np.maximum(size[at], size[who]) - _SLACK
+        found = np.sort(who[(count >= least) & alike & (who < at)]).tolist()
+        if found:
+            yield own[at], [own[k] for k in found if sets.kinds[own[k]] == sets.kinds[own[at]]]
+
+
+def _postings(packed: Hashes, n: int) -> tuple[Places, Places, Places, list[int]]:
+    """Who holds which shingle of a prefix: `packed` has (shingle, owner) in the halves of a number and is sorted.
+
+    Gives the owners by shingle, each list ascending; then, by owner, of each entry whose shingle an owner before
+    it holds too, the start and the end of these; and where the entries of each of the n owners lie.
+    """
+    packed.sort()
+    owners = packed.astype(np.uint32)
+    token = (packed >> np.uint64(32)).astype(np.uint32)
+    new = np.ones(len(packed), dtype=bool)
+    np.not_equal(token[1:], token[:-1], out=new[1:])
+    start = np.arange(len(packed), dtype=np.uint32)
+    start[~new] = 0
+    np.maximum.accumulate(start, out=start)
+    follows = np.flatnonzero(~new)
+    by_owner = (owners[follows].astype(np.uint64) << np.uint64(32)) | follows.astype(np.uint64)
+    by_owner.sort()
+    places = by_owner.astype(np.uint32)
+    edges = np.searchsorted(by_owner >> np.uint64(32), np.arange(n + 1, dtype=np.uint64)).tolist()
+    return owners, start[places], places, edges
+
+
+def _bucket(shingles: Hashes) -> Hashes:
+    return shingles >> np.uint64(64 - _BUCKETS)
 
 
 def _folded(text: str) -> str:
-    return _BLANK.sub(" ", unicodedata.normalize("NFKC", text[:_MOST]).casefold()).strip()
+    text = text[:_MOST]
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return " ".join(text.casefold().split())
 
 
 def _shingles(text: str, width: int) -> Hashes:
@@ -75,21 +181,18 @@ def _shingles(text: str, width: int) -> Hashes:
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
     if codes.size < width:
         codes = np.concatenate([codes, np.zeros(width - codes.size, dtype=np.uint64)])
-    with np.errstate(over="ignore"):
-        out = np.zeros(codes.size - width + 1, dtype=np.uint64)
-        for k in range(width):
-            out = out * _ODD + codes[k : k + out.size] + np.uint64(1)
-        out ^= out >> np.uint64(29)
-        out *= np.uint64(0xBF58476D1CE4E5B9)
-        out ^= out >> np.uint64(32)
-    return np.unique(out)
-
-
-def _permutations() -> tuple[Hashes, Hashes]:
-    """Fixed, so that the same texts have the same clusters everywhere."""
-    rng = np.random.default_rng(20261201)
-    a = rng.integers(1, 2**63, size=_BANDS * _ROWS, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    return a, rng.integers(0, 2**63, size=_BANDS * _ROWS, dtype=np.uint64)
+    out = codes + np.uint64(1)
+    step = 1
+    while step < width:  # from runs of `step` characters to runs of twice as many
+        out = out[:-step] * _POWERS[step] + out[step:]
+        step *= 2
+    out ^= out >> np.uint64(29)
+    out *= np.uint64(0xBF58476D1CE4E5B9)
+    out ^= out >> np.uint64(32)
+    out.sort()
+    new = np.ones(out.size, dtype=bool)
+    np.not_equal(out[1:], out[:-1], out=new[1:])
+    return out[new]
 
 
 def _jaccard(left: Hashes, right: Hashes) -> float:

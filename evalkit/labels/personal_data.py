@@ -6,14 +6,23 @@ shape. Names, and whatever a sentence only tells, stay: removal makes a log safe
 
 from __future__ import annotations
 
+import operator
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from evalkit.labels.personal_keys import key_spans
-from evalkit.labels.personal_numbers import REGIONS, account_spans, card_spans, national_id_spans, phone_spans
+from evalkit.labels.personal_numbers import (
+    REGIONS,
+    account_spans,
+    card_spans,
+    digit_runs,
+    national_id_spans,
+    phone_spans,
+)
 from evalkit.labels.personal_places import address_spans
 
 __all__ = ["KINDS", "cleaned", "cleaned_json", "personal_spans"]
@@ -26,13 +35,13 @@ _EMAIL = re.compile(
     r"|(?<![\w.+%-])[\w.+%-]{1,64}\s?(?:\[at\]|\(at\)|\{at\})\s?[\w-]{1,63}(?:\s?(?:\.|\[dot\]|\(dot\))\s?[\w-]{2,63}){1,4}"
 )
 _DIGIT = re.compile(r"\d")
-_DIGITS = re.compile(r"\d(?:[^\d\n]{0,4}\d){5}")
+_UNUSUAL = re.compile("[^\x00-\x7f가-힣]")
 _NOT_DOMAIN = re.compile(r"(?i)@\s?[\d.]+[a-z]?$|\.(?:png|jpe?g|gif|svg|js|ts|py|css|html?)$")
 
 
 def cleaned(text: str, found: Counter[str], regions: Sequence[str] = REGIONS) -> str:
     """`text` with personal data replaced by its kind; adds to `found` how many of each kind there were."""
-    spans = personal_spans(text, regions)
+    spans = _spans(text, tuple(regions))
     if not spans:
         return text
     parts, at = [], 0
@@ -44,13 +53,19 @@ def cleaned(text: str, found: Counter[str], regions: Sequence[str] = REGIONS) ->
 
 
 def cleaned_json(value: Any, found: Counter[str], regions: Sequence[str] = REGIONS) -> Any:
-    """A JSON value with every text in it `cleaned`, names of keys included; numbers are looked at as text."""
+    """A JSON value with every text in it `cleaned`, names of keys included; numbers are looked at as text.
+
+    The value itself where there is nothing to remove.
+    """
     if isinstance(value, str):
         return cleaned(value, found, regions)
     if isinstance(value, list):
-        return [cleaned_json(part, found, regions) for part in value]
+        parts = [cleaned_json(part, found, regions) for part in value]
+        return value if all(map(operator.is_, parts, value)) else parts
     if isinstance(value, dict):
-        return {cleaned(str(k), found, regions): cleaned_json(v, found, regions) for k, v in value.items()}
+        pairs = {cleaned(str(k), found, regions): cleaned_json(v, found, regions) for k, v in value.items()}
+        same = all(map(operator.is_, pairs, value)) and all(map(operator.is_, pairs.values(), value.values()))
+        return value if same and len(pairs) == len(value) else pairs
     if isinstance(value, int | float) and not isinstance(value, bool):
         text = str(value)
         return value if not personal_spans(text, regions) else cleaned(text, found, regions)
@@ -62,6 +77,11 @@ def personal_spans(text: str, regions: Sequence[str] = REGIONS) -> list[tuple[in
 
     Digits and letters of full width and characters that are not seen (zero width) hide nothing.
     """
+    return list(_spans(text, tuple(regions)))
+
+
+@lru_cache(maxsize=1024)  # system prompts, roles and names of keys stand in a log again and again
+def _spans(text: str, regions: tuple[str, ...]) -> Sequence[tuple[int, int, str]]:
     plain, place = _plain(text)
     found: list[tuple[int, int, str]] = []
     for kind, spans in _finders(plain, regions):
@@ -69,7 +89,7 @@ def personal_spans(text: str, regions: Sequence[str] = REGIONS) -> list[tuple[in
             if end > start:
                 found.append((start, end, kind))
     if not found:
-        return []
+        return ()
     rank = {kind: i for i, kind in enumerate(KINDS)}
     found.sort(key=lambda span: (span[0], rank[span[2]]))
     merged: list[tuple[int, int, str]] = []
@@ -93,11 +113,12 @@ def _finders(
         yield "email", _email_spans
     if _DIGIT.search(text):
         yield "address", address_spans
-    if _DIGITS.search(text):
-        yield "national_id", national_id_spans
-        yield "card", card_spans
+    runs = digit_runs(text)
+    if runs:
+        yield "national_id", lambda t: national_id_spans(t, runs)
+        yield "card", lambda t: card_spans(t, runs)
         yield "account", account_spans
-        yield "phone", lambda t: phone_spans(t, regions)
+        yield "phone", lambda t: phone_spans(t, regions, runs)
 
 
 def _email_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -108,7 +129,7 @@ def _email_spans(text: str) -> Iterator[tuple[int, int]]:
 
 def _plain(text: str) -> tuple[str, list[int] | None]:
     """`text` with full-width forms narrowed and unseen characters left out, and where each character stood."""
-    if text.isascii():
+    if text.isascii() or not _UNUSUAL.search(text):
         return text, None
     out: list[str] = []
     place: list[int] = []

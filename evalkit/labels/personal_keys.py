@@ -21,6 +21,7 @@ _SHAPES = re.compile(
     r"|eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,8000}(?:\.[A-Za-z0-9_-]{0,2000})?"
     r")"
 )
+_SHORTEST = 19  # characters without a blank: what the shortest of these shapes takes
 _BLOCK = re.compile(
     r"-----BEGIN (?:[A-Z]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----.{0,20000}?"
     r"(?:-----END (?:[A-Z]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|\Z)",
@@ -60,8 +61,11 @@ def key_spans(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of what looks like a credential."""
     if not _MARKED.search(text) and "-----BEGIN" not in text:
         return
-    for shape in (_BLOCK, _SHAPES):
-        for match in shape.finditer(text):
+    if "-----BEGIN" in text:
+        for match in _BLOCK.finditer(text):
+            yield match.span()
+    if max(map(len, text.split()), default=0) >= _SHORTEST:
+        for match in _SHAPES.finditer(text):
             yield match.span()
     low = text.lower()
     for shape in (_IN_ADDRESS, _NAMED):

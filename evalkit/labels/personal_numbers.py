@@ -10,12 +10,33 @@ import datetime
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["REGIONS", "account_spans", "card_spans", "national_id_spans", "phone_spans"]
+__all__ = ["REGIONS", "account_spans", "card_spans", "digit_runs", "national_id_spans", "phone_spans"]
 
 Span = tuple[int, int]
 
 REGIONS = ("KR", "US", "GB")
 """Countries whose numbers are known without a country code."""
+
+_RUN = re.compile(r"\d(?:\D{0,4}\d){5,}")
+_BEFORE, _BEHIND = 10, 24
+
+
+def digit_runs(text: str) -> list[Span]:
+    """Stretches with six digits and more, at most four other characters between two of them.
+
+    Every number that is looked for, except for an account's, has all of its digits in one of these, so that
+    the rest of a text need not be searched for it.
+    """
+    return [match.span() for match in _RUN.finditer(text)]
+
+
+def _matches(shape: re.Pattern[str], text: str, runs: Sequence[Span]) -> Iterator[re.Match[str]]:
+    """The matches of `shape` that begin in a run, or in the letters just before it."""
+    for start, end in runs:
+        for match in shape.finditer(text, max(0, start - _BEFORE), end + _BEHIND):
+            if match.start() < end:
+                yield match
+
 
 _D = r"(?<![0-9A-Za-z])"  # no digit or letter in front: not the middle of a longer code
 _E = r"(?![0-9A-Za-z])"
@@ -38,15 +59,15 @@ _WITH_AREA = {
 }
 
 
-def phone_spans(text: str, regions: Sequence[str] = REGIONS) -> Iterator[Span]:
+def phone_spans(text: str, regions: Sequence[str], runs: Sequence[Span]) -> Iterator[Span]:
     """Telephone numbers: with a country code any that is possible, without one those valid in `regions`.
 
     A run of digits without any separator is one only behind a word such as "call", except Korean mobiles. Only
     runs of seven digits and more are looked at: the library is slow on what is long and holds none.
     """
-    for match in _KR_MOBILE.finditer(text):
+    for match in _matches(_KR_MOBILE, text, runs):
         yield match.span()
-    for run in _MAYBE_PHONE.finditer(text):
+    for run in _matches(_MAYBE_PHONE, text, runs):
         start = max(0, run.start() - 2)
         yield from _phones_in(text, start, text[start : run.end() + 1], regions)
 
@@ -85,11 +106,11 @@ _CARD_BRANDS = re.compile(
 )
 
 
-def card_spans(text: str) -> Iterator[Span]:
+def card_spans(text: str, runs: Sequence[Span]) -> Iterator[Span]:
     """Numbers of payment cards: a range that card brands use, and the right check digit (Luhn)."""
     from stdnum import luhn
 
-    for match in _CARD.finditer(text):
+    for match in _matches(_CARD, text, runs):
         digits = re.sub(r"\D", "", match[0])
         groups = re.split(r"[ -]", match[0])
         regular = len(groups) == 1 or all(3 <= len(g) <= 6 for g in groups[:-1])
@@ -104,13 +125,13 @@ _RRN_WORD = re.compile(r"(?i)(?:주민|외국인)\s?등록\s?번호[^\d\n]{0,12}
 _NO_CHECK_SINCE = datetime.date(2020, 10, 1)
 
 
-def _korean(text: str) -> Iterator[Span]:
+def _korean(text: str, runs: Sequence[Span]) -> Iterator[Span]:
     from stdnum.exceptions import ValidationError
     from stdnum.kr import rrn
 
-    for match in _RRN_MASKED.finditer(text):
+    for match in _matches(_RRN_MASKED, text, runs):
         yield match.span()
-    for match in _RRN.finditer(text):
+    for match in _matches(_RRN, text, runs):
         digits = re.sub(r"\D", "", match[0])
         try:
             born = rrn.get_birth_date(digits)
@@ -184,7 +205,7 @@ def _ssn_digits(text: str) -> bool:
 _TABLE: list[tuple[re.Pattern[str], re.Pattern[str] | None, Callable[[str], bool]]] = []
 
 
-def national_id_spans(text: str) -> Iterator[Span]:
+def national_id_spans(text: str, runs: Sequence[Span]) -> Iterator[Span]:
     """National ids, passports and driving licences; with their check digits where they have them.
 
     Korea (residents, foreigners, driving licence, passport), United States, United Kingdom, Spain, France, Italy,
@@ -192,9 +213,9 @@ def national_id_spans(text: str) -> Iterator[Span]:
     """
     if not _TABLE:
         _TABLE.extend(_validators())
-    yield from _korean(text)
+    yield from _korean(text, runs)
     for shape, word, check in _TABLE:
-        for match in shape.finditer(text):
+        for match in _matches(shape, text, runs):
             if word is not None and not word.search(text[max(0, match.start() - 48) : match.start()]):
                 continue
             if check(match[0]):

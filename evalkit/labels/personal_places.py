@@ -78,13 +78,14 @@ _KOREAN = (
     ),
 )
 _HAS_KOREAN = re.compile(r"(?:로|길|동|리|가|트|라|텔|션|이|오|안)\s{0,2}(?:산\s?|지하\s?|,\s?)?\d")
-_HAS_TYPE = re.compile(rf"(?i)\b{_TYPES}\b|\bbox\s")
+_WORDS = re.compile(r"[a-z]+")
+_TYPE_WORDS = frozenset(_WORDS.findall(_TYPES.lower())) | {"box"}
 _HAS_ENGLISH = re.compile(rf"(?i)\d[a-z]?\s[^\n]{{1,90}}?\b{_TYPES}\b|\bbox\s")
 
 
 def address_spans(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of street addresses."""
-    if _HAS_TYPE.search(text) and _HAS_ENGLISH.search(text):
+    if not _TYPE_WORDS.isdisjoint(_WORDS.findall(text.lower())) and _HAS_ENGLISH.search(text):
         for shape in (_ENGLISH, _LOWER, _BOX):
             for match in shape.finditer(text):
                 yield _trimmed(text, *match.span())

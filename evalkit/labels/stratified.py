@@ -52,6 +52,7 @@ def draw_by_stratum(
     proportional: bool = False,
     threshold: float = 0.85,
     seed: int = 0,
+    contexts: Sequence[str] | None = None,
 ) -> StratifiedDraw:
     """Draw `count` of N requests; near duplicates within a stratum are drawn as one, with all of their traffic.
 
@@ -60,7 +61,8 @@ def draw_by_stratum(
     Within a stratum a distinct request with traffic m is drawn with chance proportional to m, at most 1, and
     weighs m / chance: the weights of a stratum sum to its traffic, every weighted total of the log is recovered
     without bias (Horvitz and Thompson 1952), and all weights of a stratum are equal but for requests drawn for
-    certain. ValueError for a part of a stratum that does not occur.
+    certain. `contexts` (N,), the system prompts: requests with different ones are no duplicates. ValueError for a
+    part of a stratum that does not occur.
     """
     names = [ALL if name is None else name for name in strata]
     order = sorted(set(names))
@@ -70,11 +72,16 @@ def draw_by_stratum(
             f"The `parts` parameter of `draw_by_stratum` names no stratum. Got {unknown[0]!r} instead."
         )
     label = np.array(names, dtype=object)
+    said = dict.fromkeys(contexts or ())
+    alike = dict(zip(said, clusters(list(said), threshold).tolist(), strict=True))
+    context = np.array([alike[text] for text in contexts] if contexts else np.zeros(len(names)), dtype=np.int64)
     leaders: list[NDArray[np.int64]] = []
     masses: list[Floats] = []
     for name in order:
         rows = np.flatnonzero(label == name)
-        first = clusters((texts[i] for i in rows.tolist()), threshold)
+        first = clusters(
+            [texts[i] for i in rows.tolist()] if len(order) > 1 else texts, threshold, context[rows].tolist()
+        )
         mass = np.bincount(first, weights=traffic[rows], minlength=len(rows)).astype(np.float64)
         own = np.flatnonzero((first == np.arange(len(rows))) & (mass > 0))
         leaders.append(rows[own])

@@ -71,7 +71,7 @@ def sample_log(
     with withheld():
         drawn = draw_by_stratum(
             read.texts, read.weight, strata, count,
-            parts=shares, proportional=proportional, threshold=similarity, seed=seed,
+            parts=shares, proportional=proportional, threshold=similarity, seed=seed, contexts=read.contexts,
         )  # fmt: skip
         write_table(out, _columns(read, drawn))
     document = _document(read, drawn, field, seed, similarity, areas)

@@ -22,6 +22,14 @@ def words(rng: np.random.Generator, n: int) -> str:
     return " ".join(f"w{k}" for k in rng.integers(0, 5000, n))
 
 
+def shingled(text: str) -> tuple[frozenset[str], int]:
+    """The runs of 8 characters of a text, of 4 where it is shorter than 40, and which of the two."""
+    plain = " ".join(text.split())
+    width = 8 if len(plain) >= 40 else 4
+    plain = plain.ljust(width, "\0")
+    return frozenset(plain[k : k + width] for k in range(len(plain) - width + 1)), width
+
+
 class TestNearDuplicates:
     def test_similarity_by_hand(self) -> None:
         # shingles of 4: abcd bcde cdef | abcd bcde cdeg: 2 of 4
@@ -36,6 +44,34 @@ class TestNearDuplicates:
         assert found[:200].tolist() == list(range(200))
         assert np.mean(found[200:] == np.arange(200)) >= 0.99
 
+    @settings(max_examples=150, deadline=None)
+    @given(
+        st.lists(st.tuples(st.text("ab ", max_size=14), st.text("xyz", max_size=60), st.booleans()), max_size=12),
+        st.sampled_from([0.3, 0.5, 0.55, 0.7, 0.85, 0.9, 1.0]),
+    )
+    def test_no_pair_is_missed(self, drawn: list[tuple[str, str, bool]], threshold: float) -> None:
+        """Against every pair compared: the first earlier first one that is as similar, within the same part."""
+        texts, parts = ["-".join([a, b, a]) for a, b, _ in drawn], [c for _, _, c in drawn]
+        expected: list[int] = []
+        sets = [shingled(text) for text in texts]
+        for i, (own, width) in enumerate(sets):
+            near = (
+                j
+                for j in range(i)
+                if expected[j] == j and parts[j] == parts[i] and sets[j][1] == width
+                if len(own & sets[j][0]) / len(own | sets[j][0]) >= threshold
+            )
+            same = next((expected[j] for j in range(i) if parts[j] == parts[i] and sets[j] == sets[i]), None)
+            expected.append(next(near, i) if same is None else same)
+        assert clusters(texts, threshold, parts).tolist() == expected
+
+    def test_a_template_brings_nobody_together_and_costs_no_pair(self) -> None:
+        """Half of each of 3,000 texts is one greeting; each says something of its own."""
+        rng = np.random.default_rng(2)
+        greeting = words(rng, 60)
+        texts = [greeting + words(rng, 60) for _ in range(3000)]
+        assert clusters([*texts, texts[5] + " w1"]).tolist() == [*range(3000), 5]
+
     @settings(max_examples=50)
     @given(st.lists(st.text(max_size=40), max_size=15))
     def test_a_leader_leads_itself(self, texts: list[str]) -> None:
@@ -43,6 +79,26 @@ class TestNearDuplicates:
         assert all(found[k] == k and k <= i for i, k in enumerate(found.tolist()))
         for i, k in enumerate(found.tolist()):
             assert similarity(texts[i], texts[k]) >= 0.85
+
+
+class TestSystemPrompts:
+    def test_a_long_system_prompt_makes_no_two_requests_alike(self, tmp_path: Path) -> None:
+        rng = np.random.default_rng(4)
+        system = {"role": "system", "content": words(rng, 400)}
+        asked = [words(rng, 12) for _ in range(50)]
+        lines = [{"messages": [system, {"role": "user", "content": text}]} for text in [*asked, asked[0] + "!"]]
+        file = tmp_path / "log.jsonl"
+        file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        log = read_log(file)
+        drawn = draw_by_stratum(log.texts, log.weight, [None] * 51, 51, contexts=log.contexts)
+        assert drawn.strata[0].distinct == 50
+
+    def test_the_same_words_under_another_system_prompt_are_another_request(self) -> None:
+        texts = ["the quick brown fox jumps over the lazy dog and sleeps"] * 4
+        contexts = ["Translate into Korean.", "Count the words of it.", "Translate into Korean.", ""]
+        drawn = draw_by_stratum(texts, np.ones(4), [None] * 4, 4, contexts=contexts)
+        assert sorted(drawn.chosen.tolist()) == [0, 1, 3]
+        assert drawn.weight[drawn.chosen == 0] == 2
 
 
 class TestWeights:
