@@ -44,9 +44,13 @@ class PythonCheck:
             return what, "put the module beside the rubric, or install it; then correct what it raises"
         return None if callable(found) else (f"{visible(self.function)!r} is no function", "name a function")
 
+    def source(self) -> Path | None:
+        """The file beside the rubric, None for an installed module. Imports nothing."""
+        return _beside(self.function, str(self.folder))
+
     def source_sha256(self) -> str | None:
         """The hash of the file beside the rubric, None for an installed module."""
-        path = _beside(self.function, str(self.folder))
+        path = self.source()
         return None if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
 
     def grade(self, answer: str, item: Item, pass_at: float) -> Grade:

@@ -11,7 +11,9 @@ from evalkit.errors import visible
 from evalkit.study.bundled import bundled_path
 from evalkit.study.reasoning import override_reasoning, read_reasoning_study
 from evalkit.study.reasoning_models import ReasoningStudy
-from evalkit.workflows.evidence_bundle import EVIDENCE, RunOptions, check_study, keep_evidence
+from evalkit.workflows.evidence_bundle import keep_evidence
+from evalkit.workflows.evidence_format import EVIDENCE, RunOptions
+from evalkit.workflows.evidence_study import check_study
 from evalkit.workflows.looks import looks_text
 from evalkit.workflows.reasoning_budget import (
     LadderInputs,
@@ -63,6 +65,7 @@ def run_ladder(options: LadderOptions) -> int:
         looks_text(looks_record(study), inputs.labels.fingerprint),
         declared_outcomes=written.outcomes is not None,
         keep=options.evidence,
+        labels=inputs.labels,
     )
     report = _write(options, inputs, judged, evidence)
     _print(options, judged, report)

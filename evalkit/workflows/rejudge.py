@@ -22,7 +22,9 @@ from evalkit.signoff.model import Paired
 from evalkit.signoff.strict import BrokenFileError, strict_json
 from evalkit.study.models import RoutingStudy, Source
 from evalkit.study.reasoning_models import ReasoningStudy
-from evalkit.workflows.evidence_bundle import Bundle, RunOptions, named_files, open_evidence
+from evalkit.workflows.evidence_bundle import named_files
+from evalkit.workflows.evidence_format import RunOptions
+from evalkit.workflows.evidence_open import Bundle, open_evidence
 from evalkit.workflows.replay_facts import SUMMARY
 from evalkit.workflows.router_scores import role_of
 
@@ -211,7 +213,7 @@ def _moved(study: AnyStudy, bundle: Bundle) -> AnyStudy:
     A bundle comes from elsewhere, so that its study could name any file of this machine: what it names and does
     not hold is never looked for.
     """
-    if study.labels.path is None:
+    if study.labels.path is None and "labels" not in bundle.paths:
         raise IncompleteError(f"labels: {study.labels.written}")
     lacking = [role for role, _, path in named_files(study) if path is not None and role not in bundle.paths]
     if lacking:

@@ -71,7 +71,7 @@ class Inputs:
     `given` and `arrays` have one entry a router; `scores`, `decisions` and `assembled` are the first one's (`of`
     makes another the first). left_out: labelled items that are not judged, since they leaked into the training of
     the routers named `leaking`. recorded: what has to be kept of routers that evalkit ran
-    (`router_scores.recorded_files`).
+    (`router_scores.recorded_files`). all_labels: with those that are left out.
     """
 
     study: RoutingStudy
@@ -86,6 +86,7 @@ class Inputs:
     leaking: tuple[str, ...] = ()
     recorded: tuple[Recorded, ...] = ()
     audit: AuditFile | None = None
+    all_labels: LabelSet | None = None
 
     @property
     def scores(self) -> Scores | None:
@@ -152,7 +153,7 @@ def read_inputs(
     labels = _read(faults, read_labels, study.labels, tiers=study.tier_names, risk_classes=study.risk_classes)
     if labels is None:
         raise InputError(faults)
-    everyone = labels.ids
+    everyone, all_labels = labels.ids, labels
     runs = run_routers(study, labels) if recorded is None else recorded_runs(study, labels, recorded)
     left_out = left_out_of(study, runs, labels)
     labels = labels.without(set(left_out)) if left_out else labels
@@ -197,6 +198,7 @@ def read_inputs(
         tuple(router_name(study, one.router) for one in given if left_out and one.run.leaks),
         tuple(kept),
         audit,
+        all_labels,
     )
 
 

@@ -11,7 +11,9 @@ from evalkit.errors import Fault, InputError, visible
 from evalkit.study import override, read_study
 from evalkit.study.bundled import bundled_path
 from evalkit.study.models import RoutingStudy
-from evalkit.workflows.evidence_bundle import EVIDENCE, RunOptions, check_study, keep_evidence
+from evalkit.workflows.evidence_bundle import keep_evidence
+from evalkit.workflows.evidence_format import EVIDENCE, RunOptions
+from evalkit.workflows.evidence_study import check_study
 from evalkit.workflows.looks import looks_text
 from evalkit.workflows.route_sweep import Inputs, RouteSweep, looks_record, read_inputs, route_sweep
 from evalkit.workflows.run_files import refuse_to_overwrite, report_folder, write_files
@@ -62,6 +64,7 @@ def run(options: Options) -> int:
         looks_text(looks_record(study), inputs.labels.fingerprint),
         declared_outcomes=written.outcomes is not None,
         keep=options.evidence,
+        labels=inputs.all_labels,
         computed=inputs.recorded,
     )
     paths = _write(options, inputs, judged, evidence)

@@ -15,7 +15,7 @@ from evalkit.signoff.build import SOURCE, source_sha256
 from evalkit.signoff.digest import file_sha256, plain_hex
 from evalkit.signoff.run_folder import Run, read_run
 from evalkit.signoff.strict import BrokenFileError
-from evalkit.workflows.evidence_bundle import EVIDENCE
+from evalkit.workflows.evidence_format import EVIDENCE
 from evalkit.workflows.rejudge import (
     NOT_COMPARED,
     Difference,

@@ -15,7 +15,9 @@ import pytest
 from evalkit.cli.app import main
 from evalkit.signoff.strict import BrokenFileError
 from evalkit.study import read_study
-from evalkit.workflows.evidence_bundle import RunOptions, evidence_zip, open_evidence
+from evalkit.workflows.evidence_bundle import evidence_zip
+from evalkit.workflows.evidence_format import RunOptions
+from evalkit.workflows.evidence_open import open_evidence
 from evalkit.workflows.run_check import check_run
 from tests.workflows.studies import write_items, write_study
 

@@ -17,7 +17,7 @@ import pytest
 from evalkit.cli.app import main
 from evalkit.signoff.digest import document_digest, folder_faults
 from evalkit.signoff.strict import BrokenFileError
-from evalkit.workflows.evidence_bundle import open_evidence
+from evalkit.workflows.evidence_open import open_evidence
 from tests.signoff.make import (
     POLICY,
     SIGNED_OFF,
