@@ -47,6 +47,9 @@ def draw_path(out: Path) -> Path:
 def point_of(inputs: Inputs, look: Look) -> AuditPoint:
     """The fixed point of the study, or the one that it selects, or its candidate. `InputError` without one."""
     study, data = inputs.study, inputs.assembled.data
+    if study.routers:
+        what = "lists several routers, and the audit of a point is of one"
+        raise InputError(Fault(what, "audit all cheap labels: --all", file=str(study.path), field="routers"))
     if inputs.decisions is not None:
         return point_at(study, data, None, inputs.decisions.routed)
     thresholds = study.router.thresholds

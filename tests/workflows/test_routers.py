@@ -385,3 +385,15 @@ def test_a_router_that_is_not_what_the_study_says_is_refused(
     assert ran.code == 2
     assert "field routers[1].trained_on: " in ran.err
     assert ran.wrote_nothing()
+
+
+def test_an_audit_of_several_routers_is_of_all_cheap_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evalkit.cli.app import main
+
+    write_routers(tmp_path)
+    asked = ["labels", "audit", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "audit.csv")]
+    assert main(asked) == 2
+    assert "field routers: lists several routers" in capsys.readouterr().err
+    assert main([*asked, "--all"]) == 0
