@@ -89,6 +89,7 @@ COMMANDS: tuple[LazyCommand, ...] = (
     LazyCommand(
         "label", "evalkit.cli.label", "label", "Label requests on a page of this machine, blind and by keyboard."
     ),
+    LazyCommand("router", "evalkit.cli.router", "app", "Fit a router on labels, and score items with one."),
     LazyCommand("import", "evalkit.cli.import_", "app", "Turn result files of other tools into outcomes."),
     LazyCommand(
         "reprice", "evalkit.cli.reprice", "reprice", "Price a finished run with another card, calling no model."

@@ -51,7 +51,7 @@ def call_router(
     if not callable(call):
         raise fault("is no function", "name a function")
     score = _asked(call, _dicts(requests, range(len(requests))), ids, fault)
-    some = list(range(0, len(requests), max(1, len(requests) // _CHECKED)))[:_CHECKED][::-1]
+    some = list(range(0, len(requests), max(2, len(requests) // _CHECKED)))[:_CHECKED][::-1]  # never all of them
     again = _asked(call, _dicts(requests, some), [ids[i] for i in some], fault)
     for i, value in zip(some, again.tolist(), strict=True):
         if not math.isclose(value, float(score[i]), rel_tol=1e-9, abs_tol=1e-12):
@@ -95,9 +95,18 @@ def _asked(
         what = f"returned {len(values):,} scores for {len(ids):,} items"
         raise fault(what, "return one number for each item, in their order")
     for name, value in zip(ids, values, strict=True):
-        if not isinstance(value, Real) or isinstance(value, bool) or not abs(float(value)) <= _MOST_SCORE:
+        if not _is_score(value):
             raise fault(f"returned {visible(repr(value))} for {quoted(name)}", "return finite numbers")
     return np.array([float(value) for value in values], dtype=np.float64) + 0.0
+
+
+def _is_score(value: object) -> bool:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return abs(float(value)) <= _MOST_SCORE  # False for NaN
+    except OverflowError:
+        return False
 
 
 def _beside(function: str, folder: Path) -> Path | None:
