@@ -109,7 +109,7 @@ def serve(app: Guard, listening: socket.socket) -> None:
 
     config = uvicorn.Config(
         app, http="h11", ws="none", loop="asyncio", lifespan="off", access_log=False, log_config=None,
-        log_level="critical", server_header=False, date_header=False, limit_concurrency=64,
+        log_level="critical", server_header=False, date_header=False, proxy_headers=False, limit_concurrency=64,
         timeout_keep_alive=75, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=32 * 1024,
     )  # fmt: skip
     try:

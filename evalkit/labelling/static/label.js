@@ -93,8 +93,7 @@
   function written(text, label) {
     const box = make("div", "text");
     box.dir = "auto";
-    box.lang = "";
-    box.tabIndex = 0;
+    box.lang = /[ᄀ-ᇿ㄰-㆏가-힣]/.test(text) ? "ko" : /[぀-ヿ]/.test(text) ? "ja" : /[一-鿿]/.test(text) ? "zh" : "";
     box.setAttribute("role", "group");
     box.setAttribute("aria-label", label);
     if (!text) {
@@ -113,6 +112,10 @@
       at = end;
     }
     return box;
+  }
+  // Only what is longer than its box has to be reached by Tab.
+  function scrolls(box) {
+    if (box.scrollHeight > box.clientHeight || box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   }
   const SVG = "http://www.w3.org/2000/svg";
   const SIGNS = { good: "M5.5 10.4l3 3 6-6.6", bad: "M6.7 6.7l6.6 6.6M13.3 6.7l-6.6 6.6", open: "" };
@@ -156,6 +159,7 @@
     $("note").value = (undone || item.decision || { note: "" }).note;
     $("before").setAttribute("aria-disabled", String(item.index === 0));
     $("after").setAttribute("aria-disabled", String(item.index === progress.total - 1));
+    for (const box of $("item").querySelectorAll(".text")) scrolls(box);
     window.scrollTo(0, 0);
     if (focus) $("item-title").focus({ preventScroll: true });
     for (const next of [item.next, item.index + 1]) {
@@ -185,11 +189,13 @@
     $("both").replaceChildren(
       ...item.said.map((said, k) => {
         const box = make("div", "opinion");
-        box.append(make("h4", "", say(k === 0 ? "first" : "second")));
+        const line = make("p", "", "");
         const what = said.tier !== undefined
           ? (said.tier === "unsolvable" ? say("saidNone") : say("saidTier", { tier: said.tier }))
           : said.good.length ? say("saidGood", { letters: said.good.join(", ") }) : say("saidNone");
-        box.append(make("p", "", what), make("p", "", say("saidRisk", { risk: said.risk })));
+        line.append(make("strong", "", say(k === 0 ? "first" : "second")), make("span", "", what),
+          make("span", "", say("saidRisk", { risk: said.risk })));
+        box.append(line);
         if (said.note) box.append(make("p", "remark", say("saidNote", { note: said.note })));
         const button = make("button", "pick");
         button.type = "button";
@@ -342,7 +348,7 @@
     if (!$("single").checked && event.key !== "Enter") return;
     if (event.key === "Enter") {
       // A button that was reached by key is pressed by key; a choice that was made is saved.
-      if (event.target instanceof HTMLButtonElement || event.target instanceof HTMLAnchorElement) return;
+      if (event.target.closest("button, a, summary")) return;
       event.preventDefault();
       if (!event.repeat) save();
       return;
@@ -395,6 +401,7 @@
     $("none").addEventListener("click", (event) => { marks = marks !== null && marks.size === 0 ? null : new Set(); paint(); tell(""); release(event); });
     $("every").addEventListener("click", (event) => { marks = new Set(item.replies.map((r) => r.letter)); paint(); tell(""); release(event); });
   }
+  $("reference").addEventListener("toggle", () => scrolls($("reference-text").firstChild ?? $("reference-text")));
   $("single").addEventListener("change", () => {
     try { localStorage.setItem("evalkit-single-keys", $("single").checked ? "on" : "off"); } catch { /* stays for this page */ }
     tell(say($("single").checked ? "keysOn" : "keysOff"));
