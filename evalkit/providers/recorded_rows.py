@@ -150,6 +150,9 @@ def reply_from(record: Row) -> Reply:
         value = record.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
             known[name] = float(value)
+    mean = record.get("mean_logprob")
+    if isinstance(mean, int | float) and not isinstance(mean, bool) and mean <= 0:
+        known["mean_logprob"] = float(mean)
     for name in ("tool_calls", "notices"):
         if isinstance(record.get(name), list | tuple):
             known[name] = tuple(record[name])
