@@ -11,7 +11,7 @@ import typer
 __all__ = ["register", "score_replies"]
 
 
-class By(StrEnum):
+class _By(StrEnum):
     """The verifiers."""
 
     SELF_CONSISTENCY = "self_consistency"
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 def score_replies(
     study: Annotated[Path, typer.Argument(help="A routing study (YAML).")],
-    verifier: Annotated[By, typer.Option("--verifier", help="What looks at the replies.")],
+    verifier: Annotated[_By, typer.Option("--verifier", help="What looks at the replies.")],
     out: Annotated[
         Path, typer.Option("--out", help="Write id, score_<tier>, verifier_usd_<tier> here (CSV, JSONL, Parquet).")
     ],
