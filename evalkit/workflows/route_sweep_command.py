@@ -107,7 +107,8 @@ def _read_files(study: RoutingStudy) -> list[Path | None]:
     sources += [source for r in study.all_routers for source in (r.scores, r.decisions, r.train)]
     tables = [source.path for source in sources if source is not None]
     rules = [router.spec.path for router in study.all_routers if router.spec is not None]
-    return [study.path, looks_record(study), study.prices, study.rubric, study.policy, *tables, *rules]
+    named = [study.prices, study.rubric, study.policy, study.audit]
+    return [study.path, looks_record(study), *named, *tables, *rules]
 
 
 def _rate(option: str, text: str) -> float:
