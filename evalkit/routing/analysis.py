@@ -57,7 +57,8 @@ class RoutingResult:
     selected or candidate one, else everything at the strongest tier; `tier` (N,) sends the items there.
     without (class name, threshold): what the threshold would be without that class, a diagnostic. audited: what an
     audit of the labels says of each class, beside the needs that certify; None without an audit or without needs.
-    audit_covers: thresholds of the points that it speaks of.
+    audit_covers: thresholds of the points that it speaks of. search, place: the certifying items along the path,
+    and the candidate there that is shown.
     """
 
     policy: str
@@ -83,6 +84,8 @@ class RoutingResult:
     audited: tuple[AuditedClass | None, ...]
     audit_covers: frozenset[tuple[float, ...]]
     without: tuple[tuple[str, float | None], ...]
+    search: Search
+    place: int
 
 
 def analyse(
@@ -183,6 +186,8 @@ def analyse(
         audit_covers=frozenset(at for at, x in zip(user, chosen, strict=True) if x <= reach),
         audited=tuple(_audited(search.measures, r) for r in range(len(settings.classes))),
         without=() if fixed else tuple(_without(search, settings, path)),
+        search=search,
+        place=place,
     )
 
 

@@ -13,6 +13,7 @@ from evalkit.signoff.policy import Baseline, Policy
 from evalkit.statistics.bounds import effective_n, upper_bound
 from evalkit.statistics.paired import paired_difference
 from evalkit.statistics.paired_score import score_lower
+from evalkit.statistics.paired_walk import paired_loss_upper, steps_within
 from evalkit.statistics.rounding import clean
 
 __all__ = ["baseline_gates", "difference_bounds", "goes_with", "non_inferiority"]
@@ -52,8 +53,10 @@ def non_inferiority(paired: Paired, *, against: str, margin: float, delta: float
     """The gate: the pass rate falls by at most `margin` (a share) against the baseline `against`.
 
     Passes where the lower bound is at or above -margin; fails where the upper bound is below it; else it is open.
-    searched: the point was chosen on these items, and this bound does not account for the choice, so that a pass
-    is an estimate. delta None: this look certifies nothing.
+    searched: the point was chosen on these items, which this bound does not account for. Then a pass is a
+    certificate only where every point of its path from all-strongest keeps the margin by the exact bound
+    (`statistics.paired_walk`), else an estimate, and always where `paired.approximate`
+    says why. delta None: this look certifies nothing.
     """
     label = f"Pass rate against {against}"
     level = 0.05 if delta is None else delta
@@ -73,10 +76,18 @@ def non_inferiority(paired: Paired, *, against: str, margin: float, delta: float
         status = Status.INSUFFICIENT
         text = f"{text}; this look was not declared in advance, so it certifies nothing"
     elif lower >= -margin:
-        status = Status.ESTIMATE if searched else Status.CERTIFIED
-        if searched:
-            basis = "estimate"
-            text = f"{text}; the threshold was chosen on these items, which the bound leaves out"
+        status = Status.CERTIFIED
+        exact = _along_the_path(paired, margin, delta) if searched else lower
+        why = paired.approximate or ("the threshold was chosen on these items" if exact is None else None)
+        if why is not None or exact is None:
+            status, basis = Status.ESTIMATE, "estimate"
+            text = f"{text}; {why}, which the bound leaves out"
+        elif searched:
+            lower = min(lower, exact)
+            text = (
+                f"{seen}, at worst {100 * lower:+.2f} (limit {-100 * margin:+g} points), exact and at every point "
+                "of the path from all-strongest to the threshold"
+            )
     else:
         status = Status.INSUFFICIENT
         if mean > -margin:
@@ -101,6 +112,16 @@ def non_inferiority(paired: Paired, *, against: str, margin: float, delta: float
         basis=basis,
         confidence=1 - level,
     )
+
+
+def _along_the_path(paired: Paired, margin: float, delta: float) -> float | None:
+    """The exact lower bound at the searched point, where all points of its path keep the margin; else None."""
+    walk = paired.walk
+    if walk is None or not len(walk.broken) or walk.n <= 0:
+        return None
+    if steps_within(walk.broken, walk.gained, walk.n, margin, delta) < len(walk.broken):
+        return None
+    return -float(paired_loss_upper(walk.broken[-1:], walk.gained[-1:], walk.n, delta)[0])
 
 
 def baseline_gates(policy: Policy, runs: tuple[RunFacts, ...]) -> Iterator[SignoffGate]:
@@ -144,6 +165,8 @@ def _of_run(arm: str, run: RunFacts, baseline: Baseline) -> Gate:
             delta /= _shared_by(run, delta)
         else:
             delta = run.result.get("arm_level") or delta / max(len(run.result["arms"]), 1)
+    if delta is not None:
+        delta /= paired.baseline_of
     searched = run.is_routing and not run.fixed
     return non_inferiority(paired, against=against, margin=baseline.margin, delta=delta, searched=searched)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalkit.gates import Gate, Status
+from evalkit.routing.paired_walk import PairedWalk
 
 __all__ = ["STATE", "Paired", "RunFacts", "SignoffGate", "gate_of_row"]
 
@@ -32,11 +33,16 @@ class Paired:
 
     differences (n,): candidate's share of passes minus the baseline's, unanswered counted as failed, in [-1, 1].
     weight (n,) of traffic; group (n,) codes of conversations, None where every item is its own.
+    walk: of a threshold that was searched for on these items, the path to it. approximate: why no bound on this
+    pair is a certificate. baseline_of: from how many the baseline was chosen on these items, each of which counts.
     """
 
     differences: NDArray[np.float64]
     weight: NDArray[np.float64]
     group: NDArray[np.int64] | None
+    walk: PairedWalk | None = None
+    approximate: str | None = None
+    baseline_of: int = 1
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ import json
 import math
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalkit.errors import InputError, visible
+from evalkit.routing.analysis import RoutingResult
+from evalkit.routing.paired_walk import PairedWalk, paired_walk
+from evalkit.routing.search import certifying_items
 from evalkit.signoff.build import SOURCE
 from evalkit.signoff.digest import file_sha256
 from evalkit.signoff.model import Paired
@@ -75,7 +79,8 @@ class Rejudged:
     """What the evidence gives: result.json and items.jsonl, parsed; passes by item where the run sends it.
 
     passed (N,), weight (N,), group (N,) or None: of the tier or arm shown. arms: the same passes by baseline
-    (`always:<tier>`, an arm). hidden: tables whose copies lost secrets.
+    (`always:<tier>`, an arm). hidden: tables whose copies lost secrets. walk: of a threshold that was searched
+    for, the path to it against a baseline's passes (N,). approximate: why nothing of it is certified.
     """
 
     document: dict[str, Any]
@@ -86,12 +91,15 @@ class Rejudged:
     group: NDArray[np.int64] | None
     arms: Mapping[str, NDArray[np.float64]]
     hidden: frozenset[str]
+    walk: Callable[[NDArray[np.float64]], PairedWalk | None] | None = None
+    approximate: str | None = None
 
     def against(self, other: NDArray[np.float64]) -> Paired | None:
         """Paired with the passes of something else on the same items; None where there are no outcomes."""
         if self.passed is None:
             return None
-        return Paired(self.passed - other, self.weight, self.group)
+        walk = None if self.walk is None else self.walk(other)
+        return Paired(self.passed - other, self.weight, self.group, walk, self.approximate)
 
 
 def rejudge(evidence: Path, kind: str, *, recorded: bool) -> Rejudged:
@@ -140,7 +148,14 @@ def _routing(bundle: Bundle, recorded: bool) -> Rejudged:
         data.group,
         arms,
         frozenset(bundle.hidden),
+        None if judged.result.judged is not None else partial(_walk, judged.result),
+        None if judged.result.measures.settings.certifiable else "the scores are cross-fitted",
     )
+
+
+def _walk(result: RoutingResult, baseline: NDArray[np.float64]) -> PairedWalk | None:
+    certifying = certifying_items(result.measures.data)
+    return paired_walk(result.search, result.place, baseline if certifying is None else baseline[certifying])
 
 
 def _moved_routers(study: RoutingStudy, bundle: Bundle) -> RoutingStudy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +166,14 @@ def _with_today(checked: CheckedRun, today: CheckedRun) -> Paired | str:
     if set(again.ids) != set(before.ids):
         common = len(set(again.ids) & set(before.ids))
         return f"the run of today judged other items ({common:,} of {len(again.ids):,} are the same)"
-    return again.against(_in_order(before, again.ids)) or "there are no outcomes"
+    paired = again.against(_in_order(before, again.ids))
+    if paired is None:
+        return "there are no outcomes"
+    document = today.run.document
+    if today.run.kind == "route-sweep":
+        searched = "today's threshold was chosen on these items" if document.get("judged") is None else None
+        return replace(paired, approximate=paired.approximate or searched)
+    return replace(paired, baseline_of=max(1, len(document["arms"])))
 
 
 def _in_order(before: Rejudged, ids: Sequence[str]) -> NDArray[np.float64]:

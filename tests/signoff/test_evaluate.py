@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalkit.gates import Status
+from evalkit.routing.paired_walk import PairedWalk
 from evalkit.signoff.baseline import difference_bounds, non_inferiority
 from evalkit.signoff.document import signoff_document
 from evalkit.signoff.evaluate import all_gates
@@ -295,7 +297,35 @@ def test_a_conversation_counts_once_however_long_it_is() -> None:
     assert tens[1] == pytest.approx(-(upper_bound(0, 60) or 1))
 
 
-def test_a_searched_threshold_is_never_certified_and_a_lost_pass_rate_is_rejected() -> None:
+def walked(broken: list[float], n: int = 400) -> Paired:
+    last = round(broken[-1] * n)
+    path = PairedWalk(np.array(broken), np.zeros(len(broken)), n)
+    return replace(paired([-1.0] * last + [0.0] * (n - last)), walk=path)
+
+
+def test_a_searched_threshold_is_certified_where_its_whole_path_keeps_the_margin() -> None:
+    judge = {"against": "x", "margin": 0.02, "delta": 0.05, "searched": True}
+    gate = non_inferiority(walked([0.0, 0.0, 1 / 400]), **judge)
+    assert gate.status is Status.CERTIFIED
+    # One lost of 400 at 2.5 %, nothing gained: the exact bound, below that of one side at 5 %.
+    assert gate.bound == pytest.approx(-100 * (upper_bound(1, 400, 0.975) or 1), abs=1e-6)
+    through = non_inferiority(walked([0.0, 0.05, 1 / 400]), **judge)
+    assert (through.status, through.basis) == (Status.ESTIMATE, "estimate")  # a point before it is not kept
+    assert "the threshold was chosen on these items" in through.message
+    few = non_inferiority(walked([0.0, 0.0], n=160), **judge)
+    assert few.status is Status.ESTIMATE  # 0 of 160 are at most 1.9 % by one side, 2.3 % by the walk
+
+
+def test_what_makes_every_bound_approximate_leaves_an_estimate() -> None:
+    why = "today's threshold was chosen on these items"
+    for searched in (True, False):
+        pair = replace(walked([0.0, 0.0]), approximate=why)
+        gate = non_inferiority(pair, against="x", margin=0.02, delta=0.05, searched=searched)
+        assert gate.status is Status.ESTIMATE
+        assert why in gate.message
+
+
+def test_a_searched_threshold_without_a_path_is_never_certified_and_a_lost_pass_rate_is_rejected() -> None:
     assert non_inferiority(paired([0.0] * 400), against="x", margin=0.02, delta=0.05, searched=True).status is (
         Status.ESTIMATE
     )

@@ -138,7 +138,9 @@ def test_the_approved_document_holds_what_it_should(made: Made) -> None:
     # The policy's 4 % was searched for, not the study's 5 %.
     gates = {gate["id"]: gate for gate in found["gates"]}
     assert gates["small:under_route:critical"]["limit"] == 0.04
-    assert gates["small:non_inferiority:always:frontier"]["status"] == "estimate"
+    searched = gates["small:non_inferiority:always:frontier"]
+    assert (searched["status"], searched["basis"]) == ("certified", "bound")
+    assert "at every point of the path from all-strongest to the threshold" in searched["message"]
     assert gates["ladder:non_inferiority:think-4k"]["status"] == "certified"
     changes = {(row["run"], row["what"]): row for row in found["changes"]}
     assert changes["small", "cost_per_request"]["before"] == 0.02
