@@ -32,6 +32,7 @@ BATCH_PROVIDERS = frozenset({"openai", "azure", "hosted_vllm"})
 MAX_REQUESTS = 20_000
 MAX_BYTES = 90_000_000
 """Of one batch; providers take 50,000 requests and 100 MB or more."""
+_MOST_BYTES = 2**30  # of the file of its results
 
 _TOKEN = "evalkit_job"
 _FIELDS = ("status", "id", "input_file_id", "output_file_id", "error_file_id")
@@ -168,7 +169,7 @@ class BatchProvider:
     async def _do(self, what: str, call: Callable[..., Awaitable[Any]], **arguments: Any) -> Any:
         """What a call of LiteLLM's gives; raises `BatchError` for whatever it raises."""
         opened = await self._open()
-        exchange = Exchange()
+        exchange = Exchange(most_bytes=_MOST_BYTES)
         token = EXCHANGE.set(exchange)
         try:
             return await call(openai_client=opened.sdk, **arguments)

@@ -76,6 +76,7 @@ class FailureKind(StrEnum):
     REFUSAL = "refusal"
     NOT_RECORDED = "not_recorded"
     BATCH = "batch"
+    TOO_LARGE = "too_large"
     OTHER = "other"
 
     @property

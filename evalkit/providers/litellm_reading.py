@@ -12,9 +12,10 @@ from typing import Any
 import httpx
 
 from evalkit.errors import visible
+from evalkit.providers.body import BodyTooLarge
 from evalkit.providers.call import Billed, Failure, FailureKind, Reply, Request
 from evalkit.providers.failures import MESSAGE_LIMIT, error_in, status_failure
-from evalkit.providers.responses import INTERRUPTED, NO_USAGE, Response, finish_name, read_response
+from evalkit.providers.responses import INTERRUPTED, NO_USAGE, Response, endless, finish_name, read_response
 from evalkit.providers.wire import Exchange
 
 __all__ = ["Heard", "failure_of", "hear", "listen", "plain", "reply_of", "served_by"]
@@ -120,6 +121,8 @@ def reply_of(request: Request, exchange: Exchange, heard: Heard) -> Reply | Fail
         wire = read_response(body) if isinstance(body, Mapping) else None
     if wire is not None and (wire.finish_reason or "").casefold() in INTERRUPTED:
         return _interrupted(wire, exchange)
+    if wire is not None and (open_end := endless(wire)) is not None:  # LiteLLM calls no end "stop", too
+        return replace(open_end, status_code=exchange.status)
     usage, notices = _usage(wire, exchange, heard)
     sent_messages = exchange.messages
     if sent_messages is not None and sent_messages != [plain(message) for message in request.messages]:
@@ -189,6 +192,8 @@ def failure_of(exchange: Exchange, problem: Exception) -> Failure:
             said = _ADVICE.split(str(problem))[0]
             return replace(failure, message=f"{visible(said, 300)}. {fix}")
         return failure
+    if isinstance(error, BodyTooLarge):
+        return Failure(FailureKind.TOO_LARGE, f"the reply was given up: {error}", status, billed=Billed.UNKNOWN)
     if status is not None and status >= 300:
         return status_failure(status, exchange.json() or said, exchange.headers)
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):

@@ -114,7 +114,7 @@ def _answer(row: Row) -> Reply | Failure:
     if isinstance(row.get("failure"), Mapping):
         return failure_from(row["failure"])
     if isinstance(row.get("response"), Mapping):
-        return openai_reply(row["response"])
+        return openai_reply(row["response"], shortened=True)
     if isinstance(row.get("kind"), str) and "message" in row:
         return failure_from(row)
     name, text = _value(row, _TEXT)

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evalkit.providers.call import Failure, FailureKind, Reply
+from evalkit.providers.call import Billed, Failure, FailureKind, Reply
 from evalkit.providers.failures import error_in, status_failure
 from evalkit.providers.shapes import first, mapping, mappings, text
 from evalkit.providers.shapes import usage as usage_in
 
-__all__ = ["INTERRUPTED", "NO_USAGE", "Response", "finish_name", "openai_reply", "read_response"]
+__all__ = ["INTERRUPTED", "NO_USAGE", "Response", "endless", "finish_name", "openai_reply", "read_response"]
 
 NO_USAGE = (
     "no usage was returned, so its cost is unknown. "
@@ -86,8 +86,28 @@ def read_response(raw: Mapping[str, Any]) -> Response | None:
     return None
 
 
-def openai_reply(raw: Mapping[str, Any]) -> Reply | Failure:
+def endless(found: Response) -> Failure | None:
+    """The failure of a response that does not say how its reply ended (null, or nothing at all), None of others.
+
+    It may be half an answer, which a check could pass and must not see: as a stream without a last chunk, it is
+    no answer, and paid where the provider counted tokens.
+    """
+    if found.finish_reason is not None or found.refused:
+        return None
+    return Failure(
+        FailureKind.CUT,
+        "the reply does not say how it ended (finish_reason is null or missing), so it may be cut off",
+        billed=Billed.YES if found.usage is not None else Billed.UNKNOWN,
+        usage=found.usage,
+        text=found.text,
+        served_model=found.model,
+    )
+
+
+def openai_reply(raw: Mapping[str, Any], *, shortened: bool = False) -> Reply | Failure:
     """A stored response as a reply, or the failure that it tells of.
+
+    `shortened`: whoever stored it may have left out why the reply ended, so that nothing follows from its absence.
 
     `raw` is the body of a response in OpenAI's, Anthropic's or Gemini's shape, or a body with `error`, beside
     which `http` or `status_code` may hold the status.
@@ -101,6 +121,9 @@ def openai_reply(raw: Mapping[str, Any]) -> Reply | Failure:
     found = read_response(raw)
     if found is None:
         return Failure(FailureKind.OTHER, "the response has no shape that is known")
+    open_end = endless(found)
+    if open_end is not None and not (shortened and _end_left_out(raw)):
+        return open_end
     return Reply(
         text=found.text,
         finish_reason="content_filter" if found.refused else found.finish_reason,
@@ -112,6 +135,12 @@ def openai_reply(raw: Mapping[str, Any]) -> Reply | Failure:
         mean_logprob=found.mean_logprob,
         notices=() if found.usage is not None else (NO_USAGE,),
     )
+
+
+def _end_left_out(raw: Mapping[str, Any]) -> bool:
+    """No place of `raw` where the reason of an end stands is there, not even as null."""
+    names = {*raw, *first(raw.get("choices")), *first(raw.get("candidates"))}
+    return names.isdisjoint({"finish_reason", "stop_reason", "finishReason", "status", "incomplete_details"})
 
 
 def _joined(parts: Sequence[str | None]) -> str | None:

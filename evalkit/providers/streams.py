@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evalkit.providers.call import Billed, Failure, FailureKind, Reply
 from evalkit.providers.failures import error_in, status_failure
-from evalkit.providers.responses import openai_reply
+from evalkit.providers.responses import openai_reply, read_response
 from evalkit.providers.shapes import first, mapping, mappings
 
 __all__ = ["Assembled", "assemble", "sse_events", "stream_reply"]
@@ -79,19 +80,20 @@ def stream_reply(chunks: Iterable[Json]) -> Reply | Failure:
 
 
 def _text_so_far(found: Assembled) -> str | None:
-    reply = openai_reply(found.response) if found.response is not None else None
-    return reply.text if isinstance(reply, Reply) else None
+    response = read_response(found.response) if found.response is not None else None
+    return response.text if response is not None else None
 
 
-class _Builder:
+class _Builder(ABC):
     """Collects the events of one shape."""
 
     def __init__(self) -> None:
         self.response: dict[str, Any] = {}
         self.whole = False
 
+    @abstractmethod
     def add(self, event: Json) -> None:
-        raise NotImplementedError
+        """Take in one more event."""
 
 
 def _builder_for(event: Json) -> _Builder | None:

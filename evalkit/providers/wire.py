@@ -5,7 +5,6 @@ Client libraries fill in what a response lacks (usage above all). The bytes do n
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -16,6 +15,7 @@ from typing import Any
 import httpx
 
 from evalkit.errors import HIDDEN, redact
+from evalkit.providers.body import ACCEPTED, MOST_BYTES, plain_pieces
 from evalkit.providers.streams import Assembled, assemble, sse_events
 from evalkit.study.secrets import is_secret_name
 
@@ -29,7 +29,8 @@ _COUNT = re.compile(rb'"[^"]{0,60}(?:oken|ount)[^"]{0,40}"\s*:\s*(\d{1,12})(?:\.
 
 @dataclass(slots=True)
 class Exchange:
-    """The HTTP request and response of one call; of several, the last. `error` is what the transport raised."""
+    """The HTTP request and response of one call; of several, the last. `error` is what the transport raised.
+    `body` is decompressed, and at most `most_bytes` are read of it."""
 
     request_body: bytes = b""
     status: int | None = None
@@ -37,6 +38,7 @@ class Exchange:
     body: bytearray = field(default_factory=bytearray)
     error: Exception | None = None
     requests: int = 0
+    most_bytes: int = MOST_BYTES
     _body: dict[str, Any] | None = None
 
     def begin(self, body: bytes) -> None:
@@ -69,15 +71,8 @@ class Exchange:
         return self._body
 
     def content(self) -> bytes:
-        """The response's body, decompressed as far as it can be."""
-        data = bytes(self.body)
-        if self.headers.get("content-encoding", "identity") == "identity":
-            return data
-        with contextlib.suppress(Exception):
-            return httpx.Response(
-                200, headers={"content-encoding": self.headers["content-encoding"]}, content=data
-            ).content
-        return data
+        """The response's body, as far as it came."""
+        return bytes(self.body)
 
     def json(self) -> Any:
         """The response's body as JSON; its text where it is none."""
@@ -119,9 +114,9 @@ class _RecordedStream(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         exchange, body = self._exchange, self._exchange.body
         try:
-            async for chunk in self._stream:
-                body += chunk
-                yield chunk
+            async for piece in plain_pieces(aiter(self._stream), exchange.headers, exchange.most_bytes):
+                body += piece
+                yield piece
         except Exception as error:
             exchange.error = error
             raise
@@ -146,6 +141,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         except httpx.RequestNotRead:
             body = b""
         exchange.begin(body)
+        request.headers["accept-encoding"] = ACCEPTED
         try:
             response = await self._inner.handle_async_request(request)
         except Exception as error:
@@ -155,6 +151,8 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         exchange.headers = {name.lower(): value for name, value in response.headers.items()}
         if isinstance(response.stream, httpx.AsyncByteStream):
             response.stream = _RecordedStream(response.stream, exchange)
+            for name in ("content-encoding", "content-length"):  # what is handed on is decompressed
+                response.headers.pop(name, None)
         return response
 
     async def aclose(self) -> None:
