@@ -11,7 +11,7 @@ from evalkit.signoff.run_folder import Run
 
 __all__ = ["INPUTS", "input_rows", "why_costs_differ"]
 
-_FILES = ("labels", "outcomes", "scores", "decisions", "rubric", "prices")
+_FILES = ("labels", "audit", "outcomes", "scores", "decisions", "rubric", "prices")
 INPUTS = ("study", *_FILES, "policy", "models", "limits", "seed", "evalkit", "python", "dependencies")
 """Everything that is held against each other, in the order in which it is shown."""
 

@@ -41,7 +41,8 @@ class Budget:
 
 
 def next_budget(study: RoutingStudy, fingerprint: str | None) -> Budget:
-    """The error rate of the next look, shared as the certificate shares it: looks, routers, policies compared."""
+    """The error rate of the next look, shared as the certificate shares it: looks, routers, policies compared, an
+    audit of the labels."""
     source = study.labels.path
     record = looks_path(source if source is not None else study.path)
     parts = {"labels": fingerprint or "none", "study": "not judged: a plan"}
@@ -51,6 +52,8 @@ def next_budget(study: RoutingStudy, fingerprint: str | None) -> Budget:
     delta, fresh = look.delta, look.delta is None
     if delta is None:
         delta = whole if study.looks == 1 else whole / 2
+    if study.audit is not None:
+        delta /= 2  # the other half is the audit's
     return Budget(delta / routers, look.number, study.looks, routers, fresh)
 
 
@@ -162,6 +165,11 @@ def _lines(study: RoutingStudy, budget: Budget, plans: Sequence[ClassPlan], grou
         lines.append(f"For look {budget.look} of {budget.declared} declared.")
     if budget.routers > 1:
         lines.append(f"Shared by {budget.routers} routers or policies that are compared.")
+    if study.audit is not None:
+        lines.append(
+            "Half of it is the audit's. The audit also takes the needs that the labels may miss from each"
+        )
+        lines.append("limit (see label_audit in result.json), so plan for more than these.")
     lines += plan_lines(plans, "needs")
     unit = "conversations with one" if grouped else "items"
     lines.append(f"needs: {unit} whose required tier is above {study.tier_names[0]}, not unsolvable")

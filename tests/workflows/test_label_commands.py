@@ -95,6 +95,18 @@ class TestPlan:
         assert high["rows"][0]["draw_of_class"] > 72 / 0.3
         assert low["rows"][0]["draw_of_class"] is None
 
+    def test_an_audit_takes_half_of_the_error_rate(self, tmp_path: Path, world: Any, capsys: Any) -> None:
+        study = write(tmp_path, world, miss=False)
+        study.write_text(STUDY + "audit: audit.json\n", encoding="utf-8")
+        (tmp_path / "audit.json").write_text("{}", encoding="utf-8")
+        code, out, _ = run(capsys, "labels", "plan", study, "--json", tmp_path / "p.json")
+        assert code == 0
+        assert max(map(len, out.splitlines())) <= 100
+        assert "Half of it is the audit's" in out
+        plan = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
+        assert plan["delta"] == pytest.approx(0.025)
+        assert plan["classes"][1]["rows"][0]["needs"] == 72  # ceil(log(.025) / log(.95))
+
     def test_faults(self, tmp_path: Path, world: Any, capsys: Any) -> None:
         study = write(tmp_path, world, miss=False)
         assert run(capsys, "labels", "plan", study, "--needs-share", "high=2")[0] == 2
