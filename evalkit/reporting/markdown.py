@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .gates_view import GateRow, RuleRow, gate_rows, rule_rows, verdict_view
 from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
+from .routers_view import router_rows
 from .text import join, line, markdown
 from .verdict import Result, checked
 
@@ -37,6 +38,7 @@ def render_markdown(result: Result) -> str:
     out += ["", f"### Gates: {tally['fail']} failed, {tally['open']} open, {passed}", ""]
     out += _gates(gate_rows(result)) or ["n/a (no gate could be computed)"]
     out += _rules(rule_rows(result))
+    out += _routers(result)
     rows = policy_rows(result)
     if rows:
         out += [
@@ -62,6 +64,24 @@ def _gates(rows: list[GateRow]) -> list[str]:
         estimate = row.estimate + (f" ({row.counts})" if row.counts else "")
         cells = (f"{row.word}, {row.status}", row.label, row.limit, estimate, row.bound, row.n, row.message)
         out.append(f"| {_SIGNS[row.state]} " + " | ".join(markdown(cell, 600) for cell in cells) + " |")
+    return out
+
+
+def _routers(result: Result) -> list[str]:
+    """Every router of several, the chosen one in bold."""
+    rows, _ = router_rows(result)
+    if len(rows) < 2:
+        return []
+    out = ["", "### Routers on the same items, USD per 1,000 requests", ""]
+    out += [
+        "| Router | Verdict | Threshold | Expected total | Cost | Escalated | AUC |",
+        "|:--|:--|--:|--:|--:|--:|--:|",
+    ]
+    for row in rows:
+        name = f"**{markdown(row.name)}**" if row.chosen else markdown(row.name)
+        cells = (row.threshold, row.total, row.cost, row.escalated, row.auc)
+        shown = " | ".join(markdown(cell) for cell in cells)
+        out.append(f"| {name} | {_SIGNS[row.state]} {row.word} | {shown} |")
     return out
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .gates_view import gate_rows, rule_rows, verdict_view
 from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
+from .routers_view import router_rows
 from .text import line
 from .verdict import Result, checked
 
@@ -50,6 +51,16 @@ def render_terminal(result: Result, console: Console) -> None:
             figures = (point.total, point.cost, point.passed, point.escalated, point.under)
             short = (words(figure.partition(" (")[0]) for figure in figures)
             table.add_row(words(point.label, "bold" if point.chosen else ""), *short)
+        console.print(table)
+        console.print()
+    routers, _ = router_rows(result)
+    if len(routers) > 1:
+        table = simple_table(("Router", "Verdict", "Total", "Cost", "Escalated", "AUC"), right={2, 3, 4, 5})
+        for one in routers:
+            shown = (one.total, one.cost, one.escalated, one.auc)
+            short = (words(text.partition(" (")[0]) for text in shown)
+            style = "bold" if one.chosen else ""
+            table.add_row(words(one.name, style), words(one.word, _STYLES[one.state]), *short)
         console.print(table)
         console.print()
     for rule in rule_rows(result):

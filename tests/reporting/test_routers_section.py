@@ -51,7 +51,10 @@ def test_every_router_has_its_row_and_the_headline_names_the_chosen_one(result: 
     assert "at most 2.7\u00a0%" in part
     assert "minus the other on the same items" in part
     assert "intervals at 97.5\u00a0%" in part or "intervals at 97.5 %" in part
-    assert "Approved: router keywords, the best of 3" in render_markdown(result)
+    summary = render_markdown(result)
+    assert "Approved: router keywords, the best of 3" in summary
+    assert "| **keywords** | ✅ Approve | 0.9 |" in summary
+    assert summary.count("### Routers") == 1
 
 
 def test_each_probability_has_a_curve_and_its_table(result: dict[str, Any]) -> None:
@@ -112,3 +115,4 @@ def test_one_router_of_a_file_has_no_section(tmp_path: Path, capsys: pytest.Capt
         "all routers", ""
     )
     assert "/* routers */" not in html
+    assert "### Routers" not in render_markdown(json.loads((tmp_path / "run" / "result.json").read_text("utf-8")))

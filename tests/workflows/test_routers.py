@@ -397,3 +397,10 @@ def test_an_audit_of_several_routers_is_of_all_cheap_labels(
     assert main(asked) == 2
     assert "field routers: lists several routers" in capsys.readouterr().err
     assert main([*asked, "--all"]) == 0
+
+
+def test_the_terminal_shows_every_router(ran: Ran) -> None:
+    lines = {line.split()[0]: line.split() for line in ran.out.splitlines() if line.strip()}
+    assert lines["keywords"][:4] == ["keywords", "Approve", "$10.98", "$10.98"]
+    assert lines["vendor"][1] == "Approve"
+    assert lines["noise"][1] in {"Reject", "Insufficient"}
