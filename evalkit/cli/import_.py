@@ -368,7 +368,7 @@ def effort(
 @app.command()
 def logs(
     files: Annotated[
-        list[Path], typer.Argument(help="Logs as JSONL or JSON (.gz is fine), in any mix of formats.")
+        list[Path], typer.Argument(help="Logs as JSONL, JSON or CSV (.gz is fine), in any mix of formats.")
     ],
     out: Annotated[
         Path | None, typer.Option("--out", help="Outcomes to write, to be graded: .parquet, .jsonl or .csv.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from decimal import Decimal
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from evalkit.costs import Price, PricePeriod, Rates, cost_usd
+from evalkit.errors import InputError
 from evalkit.outcomes.logs.call import LoggedCall
 from evalkit.outcomes.logs.read import INSIDE, LoggedCalls, read_logs
 
@@ -245,3 +247,58 @@ def test_what_is_no_log_of_calls_is_said_to_be_none(shared: Path, name: str) -> 
 
     with pytest.raises(InputError, match="holds no call of a known format: a record of no known format"):
         read(shared, name)
+
+
+def as_csv(path: Path, records: list[dict[str, Any]]) -> Path:
+    """The records as a tool's CSV export writes them: JSON in cells, null as an empty one."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        out = csv.writer(stream)
+        out.writerow(names)
+        for record in records:
+            cells = [record.get(name) for name in names]
+            out.writerow(
+                [
+                    "" if c is None else c if isinstance(c, str) else json.dumps(c, ensure_ascii=False)
+                    for c in cells
+                ]
+            )
+    return path
+
+
+@pytest.mark.parametrize(
+    "name", ["litellm_spend_logs.jsonl", "langfuse_observations.jsonl", "helicone_request.jsonl"]
+)
+def test_an_export_as_csv_gives_the_same_calls(shared: Path, tmp_path: Path, name: str) -> None:
+    source = shared / "formats" / name
+    records = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    found, expected = read_logs([as_csv(tmp_path / "log.csv", records)]), read_logs([source])
+    assert found.calls == expected.calls
+    assert found.unmapped == expected.unmapped
+    assert found.records == expected.records
+
+
+def test_a_conversation_in_a_cell_is_read_and_other_text_is_what_was_asked(tmp_path: Path) -> None:
+    row = {"id": "a", "traceId": "t", "type": "GENERATION", "startTime": "2026-09-01T10:00:00Z", "model": "m"}
+    asked = [{"role": "user", "content": '두 줄\n입니다, "인용"'}]
+    given = [
+        row | {"input": asked, "output": {"role": "assistant", "content": "네"}},
+        row | {"id": "b", "input": "[urgent] 1,5?", "output": "yes"},
+        row | {"id": "c", "input": '{"question": 7}', "output": None},
+    ]
+    one, two, three = read_logs([as_csv(tmp_path / "log.csv", given)]).calls
+    assert (one.messages, one.reply) == (tuple(asked), "네")
+    assert (two.messages, two.prompt, two.reply) == (None, "[urgent] 1,5?", "yes")
+    assert (three.prompt, three.reply) == ('{"question": 7}', None)
+
+
+def test_faults_of_a_csv_log_are_named_all_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "log.csv"
+    head = "request_id,call_type,spend,prompt_tokens,completion_tokens,model\n"
+    file.write_text(
+        head + 'a,completion,"0,5",10,5,m\nb,completion,0.5,ten,5,m\nc,completion,1\n', encoding="utf-8"
+    )
+    with pytest.raises(InputError) as caught:
+        read_logs([file])
+    said = [(fault.line, fault.field) for fault in caught.value.faults]
+    assert sorted(said) == [(2, "spend"), (3, "prompt_tokens"), (4, "prompt_tokens")]

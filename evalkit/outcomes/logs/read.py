@@ -41,7 +41,7 @@ class LoggedCalls:
 
 
 def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> LoggedCalls:
-    """Every call of the files (.jsonl or .json, each may be .gz).
+    """Every call of the files (.jsonl, .json or .csv, each may be .gz).
 
     A JSON document is one record, a list of them, or an object with a list under `data`. A record that stands
     twice with the same content counts once. Raises `InputError` with all faults of all files: damaged lines, ids
@@ -74,8 +74,8 @@ def _read_file(
 ) -> None:
     located = locate(file)
     faults = Faults(located.file)
-    if located.format not in {"json", "jsonl"}:
-        faults.stop(Fault("is no log that can be read", "export it as JSON or JSONL", file=located.file))
+    if located.format not in {"json", "jsonl", "csv"}:
+        faults.stop(Fault("is no log that can be read", "export it as JSON, JSONL or CSV", file=located.file))
     for place, record in _records(located, check_encoding(encoding, located.file), faults):
         found.records += 1
 
@@ -92,6 +92,12 @@ def _read_file(
 
 
 def _records(located: Located, encoding: str, faults: Faults) -> Iterator[tuple[str, Any]]:
+    if located.format == "csv":
+        from evalkit.outcomes.logs.csv_records import csv_records
+
+        for line, record in csv_records(located, encoding, faults):
+            yield f"{located.file}:{line}", record
+        return
     with open_binary(located) as stream:
         if located.format == "jsonl":
             yield from _lines(located.file, decoded_lines(stream, encoding, faults), faults)
@@ -135,6 +141,8 @@ def _parsed(text: str) -> Any:
                 for inner in (outer.values() if isinstance(outer, dict) else outer)
                 if isinstance(inner, dict | list)
             ] if isinstance(value, dict | list) else []  # fmt: skip
+            if not level:
+                break
         if level:
             raise StrictJSONError(f"is nested more than {_MOST_LEVELS} levels deep")
     return value
