@@ -24,6 +24,7 @@ from evalkit.workflows.run_files import refuse_to_overwrite
 __all__ = ["LabelOptions", "label"]
 
 _LONGEST_NAME = 80
+_AGREED = "the two annotators agree on every item that both decided: nothing is to be settled"
 
 
 @dataclass(frozen=True)
@@ -144,14 +145,17 @@ def _serve(options: LabelOptions, target: _Target) -> None:
     from evalkit.labelling.session import Session
     from evalkit.reporting.language import language
 
+    found = None if pair is None else conflicts(pair[0].work, pair[1].work, items.ids)
+    if found is not None and not found and not out.exists():
+        show([_AGREED], [])
+        return
     with DecisionFile.open(out, header, seed_given=options.seed is not None) as file:
         check_items(Annotator(str(out), file.header, file.work), items, replies)
-        found = None if pair is None else conflicts(pair[0].work, pair[1].work, items.ids)
         queue = None
         if found is not None:
             queue = [i for i, name in enumerate(items.ids) if name in found or file.work.of(name) is not None]
             if not queue:
-                show(["The two annotators agree on every item that both decided; nothing is to be settled."], [])
+                show([_AGREED], [])
                 return
         session = Session(items, replies, file, queue=queue, conflicts=found)
         with listen(options.port) as listening:
