@@ -60,7 +60,7 @@ def fit_command(
     write_folder(out, files, force=force)
     if json_file is not None:
         write_atomic(json_file, files[MANIFEST])
-    show([] if quiet else _lines(out, fitted), notices)
+    show([] if quiet else _lines(out, fitted, read.base), notices)
 
 
 def _training(study: RoutingStudy, router: Router) -> tuple[LabelSet, bool]:
@@ -143,12 +143,13 @@ def write_folder(out: Path, files: Mapping[str, bytes], *, force: bool = False) 
         raise InputError(Fault(what, fix, file=str(out))) from None
 
 
-def _lines(out: Path, fitted: FittedRouter) -> list[str]:
+def _lines(out: Path, fitted: FittedRouter, base: Path) -> list[str]:
     counts = ", ".join(f"{name} {count:,}" for name, count in fitted.counts.items())
     how = f"{len(fitted.models)} models across folds" if fitted.fold is not None else "one model"
     lines = [f"{out}: {fitted.options.kind}, {fitted.options.estimator}, {how}, on {len(fitted.training):,} items"]
     lines.append(f"required: {counts}")
     if fitted.fold is not None:
         lines.append("Cross-fitted: approximate on these labels, certifiable on labels that it has not seen.")
-    lines.append(f"In the study: model: {out.name}, trained_on: {fitted.trained_on}")
+    written = Path(os.path.relpath(out, base)).as_posix()
+    lines.append(f"In the study: model: {written}, trained_on: {fitted.trained_on}")
     return lines
