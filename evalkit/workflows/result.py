@@ -223,13 +223,20 @@ def with_reasons(value: Any) -> Any:
 
 
 def guarantee(study: RoutingStudy, result: RoutingResult, look: Look) -> str | None:
-    """The sentence that may be said of an approved point, and no more; None where none may."""
+    """The sentence that may be said of an approved point, and no more; None where none may.
+
+    Of M routers and policies each spent delta / M. Which of them is chosen depends on the items, so that of the
+    chosen one delta holds (the union of M errors), not its part.
+    """
     if result.selected is None:
         return None
     if look.delta is None or result.measures.settings.delta is None or not result.measures.settings.certifiable:
         return None
-    delta = result.measures.settings.delta
+    delta = look.delta
     one, both = _share(delta), _share(2 * delta)
+    several = (
+        "" if study.shared == 1 else f", whichever of the {study.shared} routers and policies tried is chosen"
+    )
     audited = result.measures.data.audit is not None
     opening = "If these labels are a random sample of the traffic and are right, "
     if audited:
@@ -245,12 +252,12 @@ def guarantee(study: RoutingStudy, result: RoutingResult, look: Look) -> str | N
         return (
             opening
             + "a threshold fixed in advance that truly breaks one of these limits is shown as keeping all of "
-            f"them in at most {one} of studies{halves}."
+            f"them in at most {one} of studies{halves}{several}."
         )
     return (
         opening + f"a study run this way selects a threshold that breaks any certified {limit} in at most "
-        f"{one} of studies, all risk classes together{halves}; the certified escalation and latency limits, "
-        f"separately, in at most {one}; all together in at most {both}."
+        f"{one} of studies, all risk classes together{halves}{several}; the certified escalation and latency "
+        f"limits, separately, in at most {one}; all together in at most {both}."
     )
 
 
