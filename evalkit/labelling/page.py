@@ -41,6 +41,7 @@ MESSAGES = {
     "undone": N_("Undone. Item {n} is open again."),
     "nothingToUndo": N_("There is nothing to undo."),
     "decided": N_("Decided; saving again replaces it."),
+    "draft": N_("Chosen before, not saved yet."),
     "fromFile": N_("The file says {risk}."),
     "first": N_("First decision"),
     "second": N_("Second decision"),

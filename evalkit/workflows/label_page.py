@@ -127,7 +127,7 @@ def _serve(options: LabelOptions, target: _Target) -> None:
     annotator = _annotator(options.annotator)
     items = _items(target)
     replies = _replies(options, target, items)
-    pair = None if options.adjudicate is None else _pair(options.adjudicate, target, items, replies)
+    pair = None if options.adjudicate is None else _pair(options.adjudicate, annotator, target, items, replies)
     header = Header(
         annotator=annotator,
         seed=options.seed or 0,
@@ -225,7 +225,7 @@ def _replies(options: LabelOptions, target: _Target, items: Items) -> Replies | 
 
 
 def _pair(
-    files: tuple[Path, Path], target: _Target, items: Items, replies: Replies | None
+    files: tuple[Path, Path], annotator: str, target: _Target, items: Items, replies: Replies | None
 ) -> tuple[Annotator, Annotator]:
     first, second = (_annotations(path, target) for path in files)
     check_pair(first, second)
@@ -236,6 +236,9 @@ def _pair(
         raise InputError(Fault(f"the annotators {what}", fix, file=first.file))
     for one in (first, second):
         check_items(one, items, replies)
+    if annotator in {first.header.annotator, second.header.annotator}:
+        fix = "name a third person; where both settled it together, name both: --annotator 'ann and bo'"
+        raise InputError(Fault(f"{quoted(annotator)} is one of the two", fix, field="--annotator"))
     return first, second
 
 

@@ -253,3 +253,32 @@ def test_two_windows_do_not_overwrite_each_other(chromium: Browser, tmp_path: Pa
         assert [d.required_tier for d in read_decisions(tmp_path / "items.ann.decisions.jsonl").work.standing] == [
             "cheap"
         ]
+
+
+def test_what_was_chosen_and_not_saved_is_there_when_one_comes_back(chromium: Browser, tmp_path: Path) -> None:
+    written(tmp_path, 3)
+    with served(tmp_path, *BY_REPLY, "--annotator", "ann") as page, opened(chromium, page) as (tab, seen):
+        press(tab, "b", "1", "m")
+        tab.keyboard.type("half a thought")
+        press(tab, "Escape", "ArrowRight")
+        at(tab, 2, 3)
+        assert tab.input_value("#note") == ""
+        press(tab, "x", "2", "Enter")
+        at(tab, 3, 3)
+        press(tab, "u")  # shows item 2, and what is kept of item 1 stays
+        at(tab, 2, 3)
+        press(tab, "ArrowLeft")
+        at(tab, 1, 3)
+        assert tab.input_value("#note") == "half a thought"
+        assert tab.locator(".mark").nth(1).get_attribute("aria-pressed") == "true"
+        assert tab.locator("#risks input").nth(0).is_checked()
+        assert tab.inner_text("#item-state") == "Chosen before, not saved yet."
+        assert page.api("state")["done"] == 0
+        press(tab, "Enter")
+        at(tab, 2, 3)
+        press(tab, "ArrowLeft")
+        at(tab, 1, 3)
+        assert tab.inner_text("#item-state") == "Decided; saving again replaces it."
+        assert seen == []
+    [saved] = read_decisions(tmp_path / "items.ann.decisions.jsonl").work.standing
+    assert (saved.risk, saved.note, saved.good) == ("low", "half a thought", (1,))

@@ -79,11 +79,11 @@ def log(folder: Path, name: str, tier: str, by: str = "replies") -> Path:
     return path
 
 
-def settle(folder: Path, first: Path, second: Path, *, replies: bool = True) -> None:
+def settle(folder: Path, first: Path, second: Path, *, replies: bool = True, annotator: str = "cy") -> None:
     given = folder / "replies.jsonl" if replies else None
     label(
         LabelOptions(
-            str(folder / "items.jsonl"), annotator="cy", tiers=",".join(TIERS), risk_classes=",".join(RISKS),
+            str(folder / "items.jsonl"), annotator=annotator, tiers=",".join(TIERS), risk_classes=",".join(RISKS),
             adjudicate=(first, second), out=folder / "cy.jsonl", replies=given,
         )
     )  # fmt: skip
@@ -104,6 +104,8 @@ def test_a_pair_that_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         settle(tmp_path, ann, named)
     with pytest.raises(InputError, match='is of "ann", as'):
         settle(tmp_path, ann, ann)
+    with pytest.raises(InputError, match='"bo" is one of the two'):
+        settle(tmp_path, ann, bo, annotator="bo")
     jsonl(tmp_path / "replies.jsonl", [{"id": "q0", "tier": "mid", "reply": "another"}])
     with pytest.raises(InputError, match="id q0: has other replies than when it was decided"):
         settle(tmp_path, ann, bo)

@@ -15,6 +15,8 @@
   let busy = false;
   let waiting = 0; // undos asked for while busy
   const cache = new Map();
+  const drafts = new Map(); // what was chosen or written of an item that was left without saving
+  let before = ""; // the choice of the item as it was shown
 
   const say = (key, values = {}) =>
     words[key].replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
@@ -155,8 +157,15 @@
     if (byReply) showReplies();
     if (item.said) showSaid();
     $("risk-hint").textContent = item.risk === null ? "" : say("fromFile", { risk: item.risk });
-    take(undone || item.decision || { risk: item.risk ?? (setting.risks.length === 1 ? setting.risks[0] : null) });
-    $("note").value = (undone || item.decision || { note: "" }).note;
+    const fresh = { risk: item.risk ?? (setting.risks.length === 1 ? setting.risks[0] : null), note: "" };
+    if (undone) drafts.delete(item.index);
+    put(undone || item.decision || fresh);
+    before = JSON.stringify(choice());
+    if (drafts.has(item.index)) {
+      put(drafts.get(item.index));
+      $("item-state").textContent = say("draft");
+    }
+    $("item-state").classList.toggle("ask", drafts.has(item.index));
     $("before").setAttribute("aria-disabled", String(item.index === 0));
     $("after").setAttribute("aria-disabled", String(item.index === progress.total - 1));
     for (const box of $("item").querySelectorAll(".text")) scrolls(box);
@@ -213,6 +222,30 @@
   function release(event) {
     if (event.detail > 0) $("item-title").focus({ preventScroll: true });
   }
+  function put(decision) {
+    take(decision);
+    $("note").value = decision.note;
+  }
+  const chosen = (group) => {
+    const input = $(group).querySelector("input:checked");
+    return input === null ? null : Number(input.value);
+  };
+  // What the page says now; a field that nothing is said of is left out.
+  function choice() {
+    const out = { note: $("note").value };
+    const risk = chosen("risks");
+    if (risk !== null) out.risk = setting.risks[risk];
+    const tier = byReply ? null : chosen("tiers");
+    if (tier !== null) out.tier = tier === -1 ? "unsolvable" : setting.tiers[tier];
+    if (marks !== null && byReply) out.good = [...marks].sort();
+    return out;
+  }
+  function keep() {
+    if (item === null || $("item").hidden) return;
+    const now = choice();
+    if (JSON.stringify(now) === before) drafts.delete(item.index);
+    else drafts.set(item.index, now);
+  }
   function take(decision) {
     if (byReply) {
       marks = decision.good === undefined ? null : new Set(decision.good);
@@ -251,25 +284,19 @@
     paint();
     if (marks !== null) tell("");
   }
-  const chosen = (group) => {
-    const input = $(group).querySelector("input:checked");
-    return input === null ? null : Number(input.value);
-  };
 
   // -- deciding --------------------------------------------------------------------------------------------
 
   async function save() {
     if (busy || item === null || $("item").hidden) return;
-    const tier = byReply ? null : chosen("tiers");
-    if (byReply ? marks === null : tier === null) return tell(say(byReply ? "chooseReply" : "chooseTier"), true);
-    const risk = chosen("risks");
-    if (risk === null) return tell(say("chooseRisk"), true);
-    const sent = { index: item.index, after: progress.n, risk: setting.risks[risk], note: $("note").value };
-    if (byReply) sent.good = [...marks];
-    else sent.tier = tier === -1 ? "unsolvable" : setting.tiers[tier];
+    const now = choice();
+    if (now.good === undefined && now.tier === undefined) return tell(say(byReply ? "chooseReply" : "chooseTier"), true);
+    if (now.risk === undefined) return tell(say("chooseRisk"), true);
     await locked(async () => {
-      const state = await call("decide", sent);
+      const state = await call("decide", { index: item.index, after: progress.n, ...now });
       trouble("");
+      drafts.delete(item.index);
+      before = JSON.stringify(now);
       cache.delete(item.index);
       count(state);
       await go(state.next, say("saved", state));
@@ -280,6 +307,7 @@
     if (!progress.undo) return tell(say("nothingToUndo"), true);
     await locked(async () => {
       const state = await call("undo", { after: progress.n });
+      keep();
       trouble("");
       cache.clear();
       count(state);
@@ -305,6 +333,7 @@
     }
   }
   async function go(k, text) {
+    keep();
     if (k === null) {
       $("item").hidden = true;
       $("done").hidden = false;
