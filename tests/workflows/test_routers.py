@@ -407,3 +407,58 @@ def test_the_terminal_shows_every_router(ran: Ran) -> None:
     assert lines["keywords"][:4] == ["keywords", "Approve", "$10.98", "$10.98"]
     assert lines["vendor"][1] == "Approve"
     assert lines["noise"][1] in {"Reject", "Insufficient"}
+
+
+def test_the_order_of_routers_changes_no_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for place, order in enumerate(((KEYWORDS, VENDOR, NOISE), (NOISE, VENDOR, KEYWORDS))):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        write_routers(folder, *order)
+        found.append(evalkit(capsys, folder).result)
+    one, other = found
+    assert one["chosen_router"] == other["chosen_router"]
+    assert one["gates"] == other["gates"]
+    assert one["selected"] == other["selected"]
+    assert {row["name"]: row for row in one["routers"]} == {row["name"]: row for row in other["routers"]}
+
+
+def test_a_cascade_with_a_score_a_tier_beside_a_direct_router(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import random
+
+    tiers, draw = ("cheap", "mid", "frontier"), random.Random(1)
+    labels, outcomes, scores, verified = [], [], [], []
+    for i in range(900):
+        k, name = i % 3, f"q{i}"
+        labels.append({"id": name, "required_tier": tiers[k], "risk": "critical" if i % 2 else "low"})
+        scores.append({"id": name, "score": round(k / 3 + 0.2 * draw.random(), 4)})
+        cheap, mid = (0.6 * (k <= j) + 0.3 * draw.random() for j in (0, 1))
+        verified.append({"id": name, "score_cheap": round(cheap, 4), "score_mid": round(mid, 4)})
+        for j, usd in enumerate((0.001, 0.006, 0.02)):
+            row = {
+                "id": name,
+                "tier": tiers[j],
+                "status": "ok" if j >= k else "wrong",
+                "cost_usd": usd,
+                "task_s": 1,
+            }
+            outcomes.append(row)
+    write_csv(tmp_path / "labels.csv", labels)
+    write_csv(tmp_path / "outcomes.csv", outcomes)
+    write_csv(tmp_path / "scores.csv", scores)
+    write_csv(tmp_path / "verified.csv", verified)
+    verifier = NOISE | {"name": "verifier", "scores": "verified.csv", "policy": "cascade"}
+    verifier["higher_means"] = "cheap_is_enough"
+    routers = [VENDOR | {"policy": "both"}, verifier]
+    write_study(tmp_path, router=None, routers=routers, tiers=[{"name": tier} for tier in tiers])
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 0, ran.err
+    vendor, other = ran.result["routers"]
+    assert (vendor["policy"], other["policy"]) == ("direct", "cascade")
+    assert len(vendor["thresholds"]) == len(other["thresholds"]) == 2
+    assert other["rule"].startswith("each tier's reply has its own score and threshold; score < threshold")
+    assert ran.result["gates"][0]["confidence"] == pytest.approx(1 - 0.05 / 3)
+    assert "a score a tier" not in vendor["rule"]
+    assert _verify(capsys, ran.folder)[0] == 0
