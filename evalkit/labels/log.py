@@ -155,12 +155,13 @@ def _cleaned_log(
         values = raw.pop(name)
         out[name] = cleaned_values = []
         for i in keep:
-            before = removed.total() + renamed.total()
+            value = values[i]
             if name in {"id", "group", "risk", "category"}:
-                cleaned_values.append(_alias(name, values[i], aliases, renamed, regions))
+                safe_value = _alias(name, value, aliases, renamed, regions)
             else:
-                cleaned_values.append(cleaned_json(values[i], removed, regions))
-            touched[i] |= removed.total() + renamed.total() > before
+                safe_value = cleaned_json(value, removed, regions)
+            touched[i] |= safe_value is not value
+            cleaned_values.append(safe_value)
     kept = np.array(keep, dtype=np.int64)
     safe = tuple(_plain(note) for note in notices)
     texts = _Requests(out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 __all__ = ["REGIONS", "account_spans", "card_spans", "digit_runs", "national_id_spans", "phone_spans"]
 
@@ -21,21 +22,30 @@ _RUN = re.compile(r"\d(?:\D{0,4}\d){5,}")
 _BEFORE, _BEHIND = 10, 24
 
 
-def digit_runs(text: str) -> list[Span]:
+class Run(NamedTuple):
+    """A stretch of text with digits close to each other, and how many of them there are."""
+
+    start: int
+    end: int
+    digits: int
+
+
+def digit_runs(text: str) -> list[Run]:
     """Stretches with six digits and more, at most four other characters between two of them.
 
     Every number that is looked for, except for an account's, has all of its digits in one of these, so that
     the rest of a text need not be searched for it.
     """
-    return [match.span() for match in _RUN.finditer(text)]
+    return [Run(*match.span(), sum(map(str.isdecimal, match[0]))) for match in _RUN.finditer(text)]
 
 
-def _matches(shape: re.Pattern[str], text: str, runs: Sequence[Span]) -> Iterator[re.Match[str]]:
-    """The matches of `shape` that begin in a run, or in the letters just before it."""
-    for start, end in runs:
-        for match in shape.finditer(text, max(0, start - _BEFORE), end + _BEHIND):
-            if match.start() < end:
-                yield match
+def _matches(shape: re.Pattern[str], text: str, runs: Sequence[Run], least: int) -> Iterator[re.Match[str]]:
+    """The matches of `shape`, which has `least` digits, that begin in a run or in the letters just before it."""
+    for start, end, digits in runs:
+        if digits >= least:
+            for match in shape.finditer(text, max(0, start - _BEFORE), end + _BEHIND):
+                if match.start() < end:
+                    yield match
 
 
 _D = r"(?<![0-9A-Za-z])"  # no digit or letter in front: not the middle of a longer code
@@ -59,15 +69,18 @@ _WITH_AREA = {
 }
 
 
-def phone_spans(text: str, regions: Sequence[str], runs: Sequence[Span]) -> Iterator[Span]:
+_US_DIGITS = 10  # without the area code a number there is not valid
+
+
+def phone_spans(text: str, regions: Sequence[str], runs: Sequence[Run]) -> Iterator[Span]:
     """Telephone numbers: with a country code any that is possible, without one those valid in `regions`.
 
     A run of digits without any separator is one only behind a word such as "call", except Korean mobiles. Only
     runs of seven digits and more are looked at: the library is slow on what is long and holds none.
     """
-    for match in _matches(_KR_MOBILE, text, runs):
+    for match in _matches(_KR_MOBILE, text, runs, 10):
         yield match.span()
-    for run in _matches(_MAYBE_PHONE, text, runs):
+    for run in _matches(_MAYBE_PHONE, text, runs, 7):
         start = max(0, run.start() - 2)
         yield from _phones_in(text, start, text[start : run.end() + 1], regions)
 
@@ -75,11 +88,14 @@ def phone_spans(text: str, regions: Sequence[str], runs: Sequence[Span]) -> Iter
 def _phones_in(text: str, offset: int, part: str, regions: Sequence[str]) -> Iterator[Span]:
     from phonenumbers import Leniency, PhoneNumberMatcher
 
+    digits = sum(map(str.isdecimal, part))
     if "+" in part:
         for found in PhoneNumberMatcher(part, None, leniency=Leniency.POSSIBLE):
             yield offset + found.start, offset + found.end
     for region in regions:
         begins = _WITH_AREA.get(region)
+        if region == "US" and digits < _US_DIGITS:
+            continue
         if begins is not None and not begins.search(part):
             continue
         for found in PhoneNumberMatcher(part, region, leniency=Leniency.VALID):
@@ -106,11 +122,11 @@ _CARD_BRANDS = re.compile(
 )
 
 
-def card_spans(text: str, runs: Sequence[Span]) -> Iterator[Span]:
+def card_spans(text: str, runs: Sequence[Run]) -> Iterator[Span]:
     """Numbers of payment cards: a range that card brands use, and the right check digit (Luhn)."""
     from stdnum import luhn
 
-    for match in _matches(_CARD, text, runs):
+    for match in _matches(_CARD, text, runs, 13):
         digits = re.sub(r"\D", "", match[0])
         groups = re.split(r"[ -]", match[0])
         regular = len(groups) == 1 or all(3 <= len(g) <= 6 for g in groups[:-1])
@@ -125,13 +141,13 @@ _RRN_WORD = re.compile(r"(?i)(?:주민|외국인)\s?등록\s?번호[^\d\n]{0,12}
 _NO_CHECK_SINCE = datetime.date(2020, 10, 1)
 
 
-def _korean(text: str, runs: Sequence[Span]) -> Iterator[Span]:
+def _korean(text: str, runs: Sequence[Run]) -> Iterator[Span]:
     from stdnum.exceptions import ValidationError
     from stdnum.kr import rrn
 
-    for match in _matches(_RRN_MASKED, text, runs):
+    for match in _matches(_RRN_MASKED, text, runs, 7):
         yield match.span()
-    for match in _matches(_RRN, text, runs):
+    for match in _matches(_RRN, text, runs, 13):
         digits = re.sub(r"\D", "", match[0])
         try:
             born = rrn.get_birth_date(digits)
@@ -160,8 +176,8 @@ _NI = (  # United Kingdom, national insurance: no check digit, but pairs of lett
 )
 
 
-def _validators() -> list[tuple[re.Pattern[str], re.Pattern[str] | None, Callable[[str], bool]]]:
-    """(shape, word that must stand in front or None, check)."""
+def _validators() -> list[tuple[re.Pattern[str], int, re.Pattern[str] | None, Callable[[str], bool]]]:
+    """(shape, the digits that it has at least, word that must stand in front or None, check)."""
     from stdnum.br import cpf
     from stdnum.ca import sin
     from stdnum.cn import ric
@@ -179,19 +195,19 @@ def _validators() -> list[tuple[re.Pattern[str], re.Pattern[str] | None, Callabl
 
     c = re.compile
     return [
-        (c(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])"), None, ssn.is_valid),
-        (c(rf"{_D}\d{{3}} ?\d{{2}} ?\d{{4}}{_E}"), word(r"\bssn\b|social security"), _ssn_digits),
-        (c(_NI), None, always),
-        (c(rf"{_D}\d{{8}}-?[A-Z]{_E}"), None, dni.is_valid),
-        (c(rf"{_D}[XYZ]-?\d{{7}}-?[A-Z]{_E}"), None, nie.is_valid),
-        (c(rf"{_D}[12] ?\d{{2}} ?\d{{2}} ?\d[\dAB] ?\d{{3}} ?\d{{3}} ?\d{{2}}{_E}"), None, nir.is_valid),
-        (c(rf"{_D}[A-Z]{{6}}\d{{2}}[A-EHLMPR-T]\d{{2}}[A-Z]\d{{3}}[A-Z]{_E}"), None, codicefiscale.is_valid),
-        (c(rf"{_D}\d{{3}}\.\d{{3}}\.\d{{3}}-\d{{2}}{_E}"), None, cpf.is_valid),
-        (c(rf"{_D}\d{{4}} \d{{4}} \d{{4}}(?! ?\d){_E}"), None, aadhaar.is_valid),
-        (c(rf"{_D}\d{{3}}[ -]\d{{3}}[ -]\d{{3}}{_E}"), word(r"\bsin\b|social insurance"), sin.is_valid),
-        (c(rf"{_D}\d{{17}}[\dX]{_E}"), None, ric.is_valid),
-        (c(r"(?<![\d-])\d{2}-\d{2}-\d{6}-\d{2}(?![\d-])"), None, always),  # Korea, driving licence
-        (c(rf"{_D}[A-Z]\d{{8}}{_E}|{_D}[A-Z]\d{{3}}[A-Z]\d{{4}}{_E}|{_D}\d{{9}}{_E}"),
+        (c(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])"), 9, None, ssn.is_valid),
+        (c(rf"{_D}\d{{3}} ?\d{{2}} ?\d{{4}}{_E}"), 9, word(r"\bssn\b|social security"), _ssn_digits),
+        (c(_NI), 6, None, always),
+        (c(rf"{_D}\d{{8}}-?[A-Z]{_E}"), 8, None, dni.is_valid),
+        (c(rf"{_D}[XYZ]-?\d{{7}}-?[A-Z]{_E}"), 7, None, nie.is_valid),
+        (c(rf"{_D}[12] ?\d{{2}} ?\d{{2}} ?\d[\dAB] ?\d{{3}} ?\d{{3}} ?\d{{2}}{_E}"), 14, None, nir.is_valid),
+        (c(rf"{_D}[A-Z]{{6}}\d{{2}}[A-EHLMPR-T]\d{{2}}[A-Z]\d{{3}}[A-Z]{_E}"), 7, None, codicefiscale.is_valid),
+        (c(rf"{_D}\d{{3}}\.\d{{3}}\.\d{{3}}-\d{{2}}{_E}"), 11, None, cpf.is_valid),
+        (c(rf"{_D}\d{{4}} \d{{4}} \d{{4}}(?! ?\d){_E}"), 12, None, aadhaar.is_valid),
+        (c(rf"{_D}\d{{3}}[ -]\d{{3}}[ -]\d{{3}}{_E}"), 9, word(r"\bsin\b|social insurance"), sin.is_valid),
+        (c(rf"{_D}\d{{17}}[\dX]{_E}"), 17, None, ric.is_valid),
+        (c(r"(?<![\d-])\d{2}-\d{2}-\d{6}-\d{2}(?![\d-])"), 12, None, always),  # Korea, driving licence
+        (c(rf"{_D}[A-Z]\d{{8}}{_E}|{_D}[A-Z]\d{{3}}[A-Z]\d{{4}}{_E}|{_D}\d{{9}}{_E}"), 7,
          word(r"passport|여권"), always),
     ]  # fmt: skip
 
@@ -202,10 +218,10 @@ def _ssn_digits(text: str) -> bool:
     return bool(ssn.is_valid(text.replace(" ", "")))
 
 
-_TABLE: list[tuple[re.Pattern[str], re.Pattern[str] | None, Callable[[str], bool]]] = []
+_TABLE: list[tuple[re.Pattern[str], int, re.Pattern[str] | None, Callable[[str], bool]]] = []
 
 
-def national_id_spans(text: str, runs: Sequence[Span]) -> Iterator[Span]:
+def national_id_spans(text: str, runs: Sequence[Run]) -> Iterator[Span]:
     """National ids, passports and driving licences; with their check digits where they have them.
 
     Korea (residents, foreigners, driving licence, passport), United States, United Kingdom, Spain, France, Italy,
@@ -214,8 +230,8 @@ def national_id_spans(text: str, runs: Sequence[Span]) -> Iterator[Span]:
     if not _TABLE:
         _TABLE.extend(_validators())
     yield from _korean(text, runs)
-    for shape, word, check in _TABLE:
-        for match in _matches(shape, text, runs):
+    for shape, least, word, check in _TABLE:
+        for match in _matches(shape, text, runs, least):
             if word is not None and not word.search(text[max(0, match.start() - 48) : match.start()]):
                 continue
             if check(match[0]):
