@@ -51,8 +51,10 @@ def item_positions(
     return at
 
 
-def tier_positions(fields: Fields, tiers: Sequence[str], unknown: Unknown) -> npt.NDArray[np.int64]:
-    """Where each row's tier stands among the tiers; below 0 where it does not."""
+def tier_positions(
+    fields: Fields, tiers: Sequence[str], unknown: Unknown, noun: str = "tier"
+) -> npt.NDArray[np.int64]:
+    """Where each row's tier stands among the tiers; below 0 where it does not. Faults call one `noun`."""
     texts = normalised(fields.texts("tier"))
     at = positions(texts, pa.array([nfc(t) for t in tiers], pa.large_string()))
     blank = np.asarray(
@@ -67,8 +69,8 @@ def tier_positions(fields: Fields, tiers: Sequence[str], unknown: Unknown) -> np
         [(str(texts[int(i)].as_py()), int(i)) for i in stray],
         unknown,
         lambda value: (
-            f"{quoted(value)} is not a tier of the study ({', '.join(tiers)}){did_you_mean(value, tiers)}",
-            "correct the name, add the tier to the study, or remove its rows",
+            f"{quoted(value)} is not {_a(noun)} of the study ({', '.join(tiers)}){did_you_mean(value, tiers)}",
+            f"correct the name, add the {noun} to the study, or remove its rows",
         ),
     )
     return at
@@ -136,3 +138,7 @@ def missing_list(names: Sequence[str], at: npt.NDArray[np.int64], notes: Sequenc
     ]
     rest = len(at) - len(shown)
     return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -46,6 +46,7 @@ def read_outcomes(
     missing: Missing = "error",
     unknown: Unknown = "error",
     left_out: Sequence[str] = (),
+    noun: str = "tier",
 ) -> Outcomes:
     """Read the outcomes of `ids` (the labelled items, in their order) on `tiers` from CSV, JSONL or Parquet.
 
@@ -55,7 +56,7 @@ def read_outcomes(
     numbers the samples of an item. Without a row for an item and tier: an input error that lists them, unless
     `missing="unanswered"`. Rows of ids or tiers that the study does not have: an input error, unless
     `unknown="notice"` leaves them out and says so; rows of ids `left_out` are not used. A tier without any row is
-    an error in every case.
+    an error in every case. Faults call a candidate `noun`, in a ladder "arm".
 
     Raises `InputError` with every fault of the file.
     """
@@ -75,7 +76,8 @@ def read_outcomes(
         )
         faults.raise_all()
     items = None if ids is None else tuple(ids)
-    return _Reader(Fields(table, names, faults), items, tuple(tiers)).read(pass_at, missing, unknown, left_out)
+    reader = _Reader(Fields(table, names, faults), items, tuple(tiers), noun)
+    return reader.read(pass_at, missing, unknown, left_out)
 
 
 def _model_codes(
@@ -102,9 +104,10 @@ def _model_codes(
 class _Reader:
     """The steps of reading one outcome file; rows are R, items N, tiers K, samples S."""
 
-    def __init__(self, fields: Fields, ids: tuple[str, ...] | None, tiers: tuple[str, ...]) -> None:
+    def __init__(self, fields: Fields, ids: tuple[str, ...] | None, tiers: tuple[str, ...], noun: str) -> None:
         self.fields = fields
         self.tiers = tiers
+        self.noun = noun
         self.ids = read_ids(fields)
         self.names = tuple(pc.unique(self.ids.drop_null()).to_pylist()) if ids is None else ids
         self.known = normalised(pa.array(self.names, pa.large_string()))
@@ -112,7 +115,7 @@ class _Reader:
     def read(self, pass_at: float, missing: Missing, unknown: Unknown, left_out: Sequence[str]) -> Outcomes:
         fields, faults = self.fields, self.fields.faults
         item = item_positions(fields, self.ids, self.known, self.names, unknown, "row", left_out)
-        tier = tier_positions(fields, self.tiers, unknown)
+        tier = tier_positions(fields, self.tiers, unknown, self.noun)
         sample = self._samples()
         given, passed, score = self._verdicts()
         errors = read_errors(fields)
@@ -219,8 +222,8 @@ class _Reader:
             return fields.fault(
                 i,
                 "id",
-                f"{quoted(self.ids[i].as_py())}, tier {quoted(fields.raw('tier', i))}{which} also stands on "
-                f"{fields.table.place(first)}",
+                f"{quoted(self.ids[i].as_py())}, {self.noun} {quoted(fields.raw('tier', i))}{which} also "
+                f"stands on {fields.table.place(first)}",
                 "keep one of them" + ("" if numbered else ", or number repeats in a column sample"),
             )
 
@@ -246,8 +249,8 @@ class _Reader:
         for t in empty:
             fields.faults.add(
                 Fault(
-                    f"the tier {quoted(self.tiers[int(t)])} has no row of a labelled item",
-                    "record its outcomes, or leave the tier out of the study",
+                    f"the {self.noun} {quoted(self.tiers[int(t)])} has no row of a labelled item",
+                    f"record its outcomes, or leave the {self.noun} out of the study",
                     file=fields.table.file,
                     field=fields.name("tier"),
                 )
@@ -259,7 +262,8 @@ class _Reader:
         at = np.flatnonzero(lack.any(axis=1))
         notes = [", ".join(self.tiers[int(t)] for t in np.flatnonzero(lack[i])) for i in at[:20]]
         count = int(lack.sum())
-        text = f"{count:,} of {n * k:,} pairs of item and tier have no row: {missing_list(self.names, at, notes)}"
+        pairs = f"{count:,} of {n * k:,} pairs of item and {self.noun}"
+        text = f"{pairs} have no row: {missing_list(self.names, at, notes)}"
         if missing == "unanswered":
             fields.table.notices.append(f"{fields.table.file}: {text}; they count as unanswered")
             return
@@ -327,10 +331,8 @@ class _Reader:
         most = int(samples.max(initial=0))
         fewer = int(((samples > 0) & (samples < most)).sum())
         if fewer:
-            self.fields.table.notices.append(
-                f"{self.fields.table.file}: {fewer:,} of {samples.size:,} pairs of item and tier have fewer than "
-                f"{most} samples"
-            )
+            pairs = f"{fewer:,} of {samples.size:,} pairs of item and {self.noun}"
+            self.fields.table.notices.append(f"{self.fields.table.file}: {pairs} have fewer than {most} samples")
 
     def _models(
         self, model: pa.Array | None, at: npt.NDArray[np.int64], used: npt.NDArray[np.bool_], n_samples: int

@@ -280,7 +280,16 @@ def _body(section: Section, key: str) -> Mapping[str, object] | None:
             key, f"is {shown(node)}, not a mapping", "write the body that was sent, without its messages"
         )
         return None
-    return cast("dict[str, object]", nodes.plain(node))
+    body = cast("dict[str, object]", nodes.plain(node))
+    thought = _nested(body, "thinking", "budget_tokens")
+    caps = [(cap, body[cap]) for cap in _CAPS if isinstance(body.get(cap), int)]
+    for cap, most in caps:
+        if thought is not None and isinstance(most, int) and thought >= most:
+            what = f"thinking.budget_tokens is {thought}, and {cap} is {most}: providers refuse such a request"
+            section.fault(
+                key, what, "copy the body that was really sent, whose cap is above its budget, or leave sent out"
+            )
+    return body
 
 
 def _check_derived(section: Section, arm: Arm) -> None:

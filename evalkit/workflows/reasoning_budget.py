@@ -96,6 +96,7 @@ def read_ladder(study: ReasoningStudy) -> LadderInputs:
         tiers=tuple(arm.name for arm in study.tiers),
         pass_at=study.pass_at,
         missing=study.missing_outcomes,
+        noun="arm",
     )
     if outcomes is None:
         raise InputError(faults)

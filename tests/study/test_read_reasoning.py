@@ -251,6 +251,13 @@ class TestOnTheWire:
         )
         assert same_requests(study.arms, "litellm") == ([], [])
 
+    def test_a_body_whose_budget_leaves_no_room_is_named(self, tmp_path: Path) -> None:
+        body = "{max_tokens: 4096, thinking: {type: enabled, budget_tokens: 4096}}"
+        with pytest.raises(InputError) as caught:
+            self.study(tmp_path, f"name: a, model: m, sent: {body}", "name: b, model: m, effort: low")
+        assert "thinking.budget_tokens is 4096, and max_tokens is 4096" in str(caught.value)
+        self.study(tmp_path, f"name: a, model: m, sent: {body.replace('4096,', '4097,', 1)}", "name: b, model: m")
+
     def test_equal_bodies_to_two_models_are_two_arms(self, tmp_path: Path) -> None:
         study = self.study(
             tmp_path, "name: a, model: m, sent: {top_k: 1}", "name: b, model: other, sent: {top_k: 1}"

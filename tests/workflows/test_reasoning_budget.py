@@ -430,3 +430,15 @@ def test_without_a_study_the_bundled_one_is_run(tmp_path: Path, monkeypatch: pyt
     assert [arm["name"] for arm in result["arms"]] == ["plain", "multi-step", "think-32", "think-64", "think-160"]
     # Worked out from the outcomes: 18, 29, 26, 35 and 53 of 144 runs pass, three of each task.
     assert [round(arm["pass_rate_lower"] * 144) for arm in result["arms"]] == [18, 29, 26, 35, 53]
+
+
+def test_faults_of_the_runs_speak_of_arms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_runs(tmp_path)
+    write_ladder(tmp_path)
+    runs = tmp_path / "runs.csv"
+    runs.write_text(runs.read_text(encoding="utf-8").replace(",think-4k,", ",think-9k,"), encoding="utf-8")
+    ran = reasoning_budget(capsys, tmp_path)
+    assert ran.code == 2
+    assert '"think-9k" is not an arm of the study' in ran.err
+    assert 'the arm "think-4k" has no row of a labelled item' in ran.err
+    assert " tier" not in ran.err
