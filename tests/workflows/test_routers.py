@@ -462,3 +462,36 @@ def test_a_cascade_with_a_score_a_tier_beside_a_direct_router(
     assert ran.result["gates"][0]["confidence"] == pytest.approx(1 - 0.05 / 3)
     assert "a score a tier" not in vendor["rule"]
     assert _verify(capsys, ran.folder)[0] == 0
+
+
+def test_names_in_any_script_reach_the_evidence_and_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("한국어-규칙", "Ωmega_2", "a.b")
+    routers = [router | {"name": name} for router, name in zip((KEYWORDS, VENDOR, NOISE), names, strict=True)]
+    write_routers(tmp_path, *routers)
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 0, ran.err
+    assert ran.result["chosen_router"] == "한국어-규칙"
+    with zipfile.ZipFile(ran.folder / "evidence.zip") as file:
+        assert "scores.한국어-규칙/scores.jsonl" in file.namelist()
+        assert "scores.a.b/noise.csv" in file.namelist()
+    assert _verify(capsys, ran.folder)[0] == 0
+    assert evalkit(capsys, tmp_path, "--router", "Ωmega_2").result["gates"][0]["confidence"] is not None
+
+
+@pytest.mark.parametrize(
+    "role", ["scores...", "scores.a/b", "scores..x", "labels.x", "scores.", "decisions.\u202ex"]
+)
+def test_a_role_that_is_no_router_is_refused(ran: Ran, capsys: pytest.CaptureFixture[str], role: str) -> None:
+    bundle = ran.folder / "evidence.zip"
+    with zipfile.ZipFile(bundle) as file:
+        parts = {info.filename: file.read(info) for info in file.infolist()}
+    index = json.loads(parts["files.json"])
+    next(row for row in index["files"] if row["role"] == "scores.noise")["role"] = role
+    with zipfile.ZipFile(bundle, "w") as file:
+        for name, content in (parts | {"files.json": json.dumps(index).encode()}).items():
+            file.writestr(name, content)
+    code, printed = _verify(capsys, ran.folder)
+    assert code == 1
+    assert "files.json does not hold what it should" in printed
