@@ -203,7 +203,10 @@ def audit(
         Path | None, typer.Option("--out", help="Draw items into this file, to be judged again.")
     ] = None,
     judged: Annotated[Path | None, typer.Option("--judged", help="Read that file back, judged.")] = None,
-    per_class: Annotated[int, typer.Option("--per-class", help="Items to draw a risk class.")] = 100,
+    per_class: Annotated[int, typer.Option("--per-class", help="Cheap labels to draw a risk class.")] = 100,
+    needs_per_class: Annotated[
+        int, typer.Option("--needs-per-class", help="Labelled needs to draw too, to see how many are wrong.")
+    ] = 0,
     threshold: Annotated[
         list[str] | None,
         typer.Option("--threshold", help="Audit this threshold instead of the one that route-sweep shows."),
@@ -237,6 +240,7 @@ def audit(
         out=out,
         judged=judged,
         per_class=per_class,
+        needs_per_class=needs_per_class,
         seed=seed,
         json_file=json_file,
         quiet=quiet,

@@ -166,27 +166,42 @@ def _no_room(seen: _Seen, audited: AuditedClass) -> Gate:
         )
         return replace(seen.gate.of(Status.INFEASIBLE, text, figures=figures), by_labels=True)
     text = f"{label}: the audit leaves no room: {found} (limit {percent(limit)})"
-    most = limit * audited.n / (1.0 if audited.grouped else 1.0 - limit)
-    rate = min(1.0, most / (counts.cheap_labels * counts.scale))
-    need = required_n(rate, counts.missed, audited.half) if rate > counts.missed / counts.audited else None
-    if need is not None and counts.audited < need <= counts.cheap_labels:
+    need = None if counts.needs_audited else _audit_needed(audited, limit)
+    if counts.needs_audited:
+        text += "; audit more of both, or put the labels right"
+    elif need is not None and counts.audited < need <= counts.cheap_labels:
         text += f"; {need - counts.audited:,} more audited without another missed need would leave some"
     else:
         text += "; label more needs, or audit them where more goes up"
     return replace(seen.gate.of(Status.INSUFFICIENT, text, figures=figures), by_labels=True)
 
 
-def _audit_text(audited: AuditedClass, cheapest: str) -> str:
+def _audit_needed(audited: AuditedClass, limit: float) -> int | None:
+    """How many cheap labels must be audited, without another missed need, for eta to be below the limit."""
     counts = audited.counts
+    if counts.audited == 0:
+        return None
+    most = limit * audited.n / (1.0 if audited.grouped else 1.0 - limit)
+    rate = min(1.0, most / (counts.cheap_labels * counts.scale))
+    return required_n(rate, counts.missed, audited.half) if rate > counts.missed / counts.audited else None
+
+
+def _audit_text(audited: AuditedClass, cheapest: str) -> str:
+    counts, wrong = audited.counts, ""
+    if counts.needs_audited:
+        wrong = (
+            f"; {counts.needs_wrong:,} of {counts.needs_audited:,} drawn needs are labelled wrongly, at most "
+            f"{percent(min(1.0, audited.wrong))}"
+        )
     if counts.cheap_labels == 0:
-        return f"nothing labelled {cheapest} stays below the strongest tier, so no need is missed there"
+        return f"nothing labelled {cheapest} stays below the strongest tier, so no need is missed there{wrong}"
     most = (
         f"missed needs are at most {percent(audited.share)} of the labelled ones"
         if audited.grouped
         else f"at most {percent(audited.share)} of the needs are labelled so"
     )
     seen = f"{counts.missed:,} of {counts.audited:,} drawn items labelled {cheapest}"
-    return f"{seen} turned out to need more, {most}"
+    return f"{seen} turned out to need more, {most}{wrong}"
 
 
 def _uncertifiable(evidence: Evidence, r: int) -> Status:

@@ -38,13 +38,17 @@ class AuditCounts:
 
     cheap_labels: items with that label which stay below the strongest tier at the audited point; a random sample
     of `audited` was judged again, and `missed` need more than the tier that they are sent to. scale: the largest
-    weight among them over the largest among the needs, at least 1.
+    weight among them over the largest among the needs, at least 1. Of need_labels items labelled as needs,
+    needs_audited (0: none) were judged again too, and needs_wrong are no need, or one of a stronger tier.
     """
 
     cheap_labels: int
     audited: int
     missed: int
     scale: float = 1.0
+    need_labels: int = 0
+    needs_audited: int = 0
+    needs_wrong: int = 0
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evalkit.errors import Fault, InputError
 from evalkit.labels.audit import ClassAudit, audit_class, draw_ids
 from evalkit.labels.read import read_labels
+from evalkit.routing.audited import audited_class
+from evalkit.routing.data import AuditCounts, LabelAudit, RoutingData
 from evalkit.routing.search import certified_selection
+from evalkit.statistics.bounds import upper_bound
 from evalkit.study.fingerprint import study_fingerprint
 from evalkit.study.models import RoutingStudy
 from evalkit.study.routing import override, read_study
@@ -20,7 +25,7 @@ from evalkit.tabular.names import quoted
 from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
 from evalkit.workflows.assemble import settings_of
 from evalkit.workflows.label_audit_draw import AuditPoint, Drawn, draw_classes, point_at, point_everywhere
-from evalkit.workflows.label_audit_file import SCHEMA, missed_of, scored_hash, tier_words
+from evalkit.workflows.label_audit_file import SCHEMA, missed_of, scored_hash, tier_words, wrong_of
 from evalkit.workflows.labels import show
 from evalkit.workflows.looks import Look
 from evalkit.workflows.provenance import utc_now
@@ -30,8 +35,12 @@ from evalkit.workflows.run_files import refuse_to_overwrite
 __all__ = ["audit_labels", "draw_path", "point_of"]
 
 _DRAW = "evalkit.labels-audit-draw/1"
+_NOT_LOOKED_AT = (
+    "Labels above the cheapest tier, unsolvable among them, are taken as right; an error between two of them is "
+    "not looked for."
+)
+_UNSOLVABLE = "Items labelled as unsolvable are taken as right."
 _LIMITS = (
-    "Labels above the cheapest tier are taken as right; an error between two of them is not looked for.",
     "The ratio of cheap labels to needs is taken as it is in the labels.",
     "The rate and the audit of a class spend half of delta each.",
 )
@@ -75,6 +84,7 @@ def audit_labels(
     out: Path | None,
     judged: Path | None,
     per_class: int,
+    needs_per_class: int = 0,
     seed: int | None,
     json_file: Path | None,
     quiet: bool,
@@ -82,12 +92,16 @@ def audit_labels(
     """Draw (`out`), or read what was drawn back (`judged`). Raises `InputError` with every fault."""
     if (out is None) == (judged is None):
         raise InputError(Fault("one of --out and --judged is needed", "draw with --out, read back with --judged"))
+    if needs_per_class < 0:
+        what = f"{needs_per_class} is below 0"
+        raise InputError(Fault(what, "write how many to draw a class", field="--needs-per-class"))
     if per_class < 1:
         raise InputError(Fault(f"{per_class} is below 1", "write how many to draw a class", field="--per-class"))
     if judged is not None:
         record = _read_draw(draw_path(judged))
         threshold, everywhere = record["threshold_option"], record["everywhere"]
         per_class, seed = record["per_class"], record["seed"]
+        needs_per_class = record["needs_per_class"]
     if everywhere and threshold:
         raise InputError(
             Fault("is given with --all, which audits no threshold", "leave one out", field="--threshold")
@@ -107,7 +121,7 @@ def audit_labels(
     look = look_at(inputs, utc_now(), book=not everywhere)
     data = inputs.assembled.data
     point = point_everywhere(read, data) if everywhere else point_of(inputs, look)
-    drawn = draw_classes(read, inputs.labels.ids, data, point, per_class, seed)
+    drawn = draw_classes(read, inputs.labels.ids, data, point, per_class, seed, needs_per_class)
     delta = 1.0 - read.confidence if look.delta is None else look.delta
     delta /= read.shared
     head: dict[str, Any] = {
@@ -120,20 +134,25 @@ def audit_labels(
         "rule": read.router.rule,
         "threshold_option": list(threshold),
         "per_class": per_class,
+        "needs_per_class": needs_per_class,
         "seed": seed,
     }
     if out is not None:
         _write_draw(inputs, out, head, drawn)
-        forecast = [audit_class(d.counts, len(d.ids), 0, delta) for d in drawn]
-        show([] if quiet else _draw_lines(out, point, forecast), inputs.notices)
+        forecast = [_bounds(data, d, 0, 0, delta) for d in drawn]
+        of_needs = sum(len(d.need_ids) for d in drawn)
+        show([] if quiet else _draw_lines(out, point, forecast, of_needs), inputs.notices)
         return
     assert judged is not None
     _check_draw(record, head, drawn, judged)
     said, fingerprint = _judged(inputs, drawn, judged)
     place = {name: i for i, name in enumerate(inputs.labels.ids)}
-    missed = {d.counts.name: missed_of(d, point, place, said, len(read.tiers)) for d in drawn}
+    top = len(read.tiers)
+    missed = {d.counts.name: missed_of(d, point, place, said, top) for d in drawn}
+    required = {name: int(data.required[at]) for name, at in place.items()}
+    wrong = {d.counts.name: wrong_of(d, required, said, top) for d in drawn}
     words = tier_words(read)
-    audits = [audit_class(d.counts, len(d.ids), len(missed[d.counts.name]), delta) for d in drawn]
+    audits = [_bounds(data, d, len(missed[d.counts.name]), len(wrong[d.counts.name]), delta) for d in drawn]
     document = {
         "schema": SCHEMA,
         **head,
@@ -145,22 +164,63 @@ def audit_labels(
             {
                 **a.as_json(),
                 "missed_ids": missed[a.counts.name],
+                "need_labels": d.need_labels,
+                "needs_audited": len(d.need_ids),
+                "needs_wrong": len(wrong[a.counts.name]),
+                "wrong_ids": wrong[a.counts.name],
                 "judged": {name: words[said[name]] for name in sorted(d.ids)},
+                "judged_needs": {name: words[said[name]] for name in sorted(d.need_ids)},
             }
             for a, d in zip(audits, drawn, strict=True)
         ],
-        "limits": [*_LIMITS, _EVERYWHERE if everywhere else _POINT_ALONE],
+        "limits": [*_limits(drawn), _EVERYWHERE if everywhere else _POINT_ALONE],
     }
     if json_file is not None:
         write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
-    show([] if quiet else _judged_lines(audits, missed, delta, look), inputs.notices)
+    lines = _judged_lines(audits, missed, delta, look)
+    for d in drawn:
+        if d.need_ids:
+            count = len(wrong[d.counts.name])
+            lines.append(
+                f"{_short(d.counts.name)}: {count:,} of {len(d.need_ids):,} drawn needs are labelled wrongly"
+            )
+    show([] if quiet else lines, inputs.notices)
+
+
+def _limits(drawn: Sequence[Drawn]) -> list[str]:
+    """What the audit does not cover."""
+    looked = all(len(d.need_ids) > 0 for d in drawn if d.need_labels)
+    return [_UNSOLVABLE if looked else _NOT_LOOKED_AT, *_LIMITS]
+
+
+def _bounds(data: RoutingData, drawn: Drawn, missed: int, wrong: int, delta: float) -> ClassAudit:
+    """The bounds of one class, as the certificate carries them."""
+    counts, audited = drawn.counts, len(drawn.ids)
+    plain = audit_class(counts, audited, missed, delta)
+    held = AuditCounts(
+        counts.cheap_labels, audited, missed, counts.scale, drawn.need_labels, len(drawn.need_ids), wrong
+    )
+    one = replace(data, audit=LabelAudit((held,), np.zeros(data.n, dtype=np.int8)))
+    found = audited_class(one, 0, counts.needs, delta)
+    if found is None or not drawn.need_ids:
+        return plain
+    rate = None if audited == 0 else upper_bound(missed, audited, 1.0 - delta / 4.0)
+    share = plain.missed_share_upper if found.grouped or plain.missed_share_upper is None else found.share
+    return replace(
+        plain,
+        missed_rate_upper=rate,
+        missed_items_upper=None if rate is None else rate * counts.cheap_labels * counts.scale,
+        missed_share_upper=share,
+        upper=found.bound(counts.under_routed),
+    )
 
 
 def _write_draw(inputs: Inputs, out: Path, head: dict[str, Any], drawn: Sequence[Drawn]) -> None:
     """The file to judge, in a random order and without the label that is audited, and the record of the draw."""
     labels = inputs.labels
     where = {name: i for i, name in enumerate(labels.ids)}
-    names = draw_ids([name for d in drawn for name in d.ids], len(labels), head["seed"], "order")
+    both = [name for d in drawn for name in (*d.ids, *d.need_ids)]
+    names = draw_ids(both, len(labels), head["seed"], "order")
     at = [where[name] for name in names]
     columns: dict[str, list[Any]] = {"id": names}
     prompts = [labels.prompts[i] for i in at]
@@ -176,11 +236,19 @@ def _write_draw(inputs: Inputs, out: Path, head: dict[str, Any], drawn: Sequence
     record = {
         "schema": _DRAW,
         **head,
-        "classes": [
-            {"risk": d.counts.name, "cheap_labels": d.counts.cheap_labels, "drawn": sorted(d.ids)} for d in drawn
-        ],
+        "classes": [_drawn_row(d) for d in drawn],
     }
     write_atomic(draw_path(out), json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+
+
+def _drawn_row(drawn: Drawn) -> dict[str, Any]:
+    """One class in the record of a draw."""
+    return {
+        "risk": drawn.counts.name,
+        "cheap_labels": drawn.counts.cheap_labels,
+        "drawn": sorted(drawn.ids),
+        "needs_drawn": sorted(drawn.need_ids),
+    }
 
 
 def _read_draw(path: Path) -> dict[str, Any]:
@@ -192,7 +260,7 @@ def _read_draw(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         raise InputError(Fault("the record of the draw cannot be read", fix, file=str(path))) from None
     sound = isinstance(record, dict) and record.get("schema") == _DRAW
-    sound = sound and type(record.get("seed")) is int and type(record.get("per_class")) is int
+    sound = sound and all(type(record.get(key)) is int for key in ("seed", "per_class", "needs_per_class"))
     sound = sound and isinstance(record.get("everywhere"), bool)
     given = record.get("threshold_option") if sound else None
     sound = sound and isinstance(given, list) and all(isinstance(t, str) for t in given)
@@ -208,9 +276,7 @@ def _check_draw(record: dict[str, Any], head: dict[str, Any], drawn: Sequence[Dr
         if record.get(key) != head[key]:
             faults.append(Fault(f"was drawn for another {what} than the study has now",
                                 "draw again with --out, and judge that", file=file, field=key))  # fmt: skip
-    wanted = [
-        {"risk": d.counts.name, "cheap_labels": d.counts.cheap_labels, "drawn": sorted(d.ids)} for d in drawn
-    ]
+    wanted = [_drawn_row(d) for d in drawn]
     if not faults and record.get("classes") != wanted:
         what = "does not hold the items that its seed draws"
         faults.append(
@@ -224,7 +290,7 @@ def _judged(inputs: Inputs, drawn: Sequence[Drawn], judged: Path) -> tuple[dict[
     """The judged tier of each drawn item, as a code, and the fingerprint of the file; all must be judged."""
     study: RoutingStudy = inputs.study
     found = read_labels(str(judged), tiers=study.tier_names, risk_classes=study.risk_classes)
-    asked = {name for d in drawn for name in d.ids}
+    asked = {name for d in drawn for name in (*d.ids, *d.need_ids)}
     faults = []
     absent = sorted(asked - set(found.ids))
     if absent:
@@ -246,7 +312,7 @@ def _without_audit(study: RoutingStudy) -> RoutingStudy:
     return replace(plain, fingerprint=study_fingerprint(plain))
 
 
-def _draw_lines(out: Path, point: AuditPoint, forecast: Sequence[ClassAudit]) -> list[str]:
+def _draw_lines(out: Path, point: AuditPoint, forecast: Sequence[ClassAudit], needs: int) -> list[str]:
     at = "below the strongest tier at the judged decisions"
     if point.thresholds is not None:
         at = "below the strongest tier at threshold " + ", ".join(map(repr, point.thresholds))
@@ -254,6 +320,8 @@ def _draw_lines(out: Path, point: AuditPoint, forecast: Sequence[ClassAudit]) ->
         at = "wherever a router sends them"
     total = sum(a.audited for a in forecast)
     lines = [f"{out}: {total:,} items to judge again, labelled cheap, {at}"]
+    if needs:
+        lines.append(f"and {needs:,} labelled as needs")
     lines.append(f"{'risk':<16}{'cheap labels':>13}{'drawn':>7}{'limit':>8}  bound if none is missed")
     for audit in forecast:
         bound = f"{_percent(audit.upper)} (without an audit {_percent(audit.upper_unaudited)})"

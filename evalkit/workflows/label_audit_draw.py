@@ -36,10 +36,13 @@ class AuditPoint:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What was drawn of one risk class."""
+    """What was drawn of one risk class: `ids` of those labelled cheap, `need_ids` of the `need_labels` that are
+    labelled as needs."""
 
     counts: ClassCounts
     ids: tuple[str, ...]
+    need_labels: int = 0
+    need_ids: tuple[str, ...] = ()
 
 
 def _certifying(study: RoutingStudy, data: RoutingData, *, fixed: bool) -> NDArray[np.bool_]:
@@ -75,9 +78,16 @@ def point_at(
 
 
 def draw_classes(
-    study: RoutingStudy, ids: Sequence[str], data: RoutingData, point: AuditPoint, per_class: int, seed: int
+    study: RoutingStudy,
+    ids: Sequence[str],
+    data: RoutingData,
+    point: AuditPoint,
+    per_class: int,
+    seed: int,
+    needs_per_class: int = 0,
 ) -> list[Drawn]:
-    """A simple random sample of each risk class, of items labelled cheap that stay below the strongest tier."""
+    """Simple random samples of each risk class: of items labelled cheap that stay below the strongest tier, and of
+    those labelled as needs."""
     held = data if point.certifying.all() else data.subset(point.certifying)
     levels = point.levels[point.certifying]
     hidden = point.certifying & (data.required == 0) & (point.tier < data.k - 1) & (data.weight > 0)
@@ -96,5 +106,8 @@ def draw_classes(
             scale = max(1.0, unit * float(data.weight[population].max()) / float(weight.max()))
         grouped = data.group is not None
         counts = ClassCounts(name, rule.max_under_route, under, n, len(population), scale, grouped)
-        out.append(Drawn(counts, tuple(draw_ids([ids[int(i)] for i in population], per_class, seed, name))))
+        needs = np.flatnonzero(point.certifying & data.needs & (data.risk == r) & (data.weight > 0))
+        cheap_ids = draw_ids([ids[int(i)] for i in population], per_class, seed, name)
+        need_ids = draw_ids([ids[int(i)] for i in needs], needs_per_class, seed, f"{name}\x00needs")
+        out.append(Drawn(counts, tuple(cheap_ids), len(needs), tuple(need_ids)))
     return out

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -40,6 +40,7 @@ __all__ = [
     "scored_hash",
     "tier_words",
     "with_audit",
+    "wrong_of",
 ]
 
 SCHEMA = "evalkit.labels-audit/1"
@@ -124,6 +125,14 @@ def missed_of(
     return sorted(name for name in drawn.ids if int(point.tier[place[name]]) < judged[name] < top)
 
 
+def wrong_of(drawn: Drawn, required: Mapping[str, int], judged: Mapping[str, int], top: int) -> list[str]:
+    """The drawn ids of labelled needs that are none or, with more than two tiers, need a stronger one than their
+    label says. required: codes of the labels; `top` is unsolvable."""
+    return sorted(
+        name for name in drawn.need_ids if judged[name] in {0, top} or (top > 2 and judged[name] > required[name])
+    )
+
+
 def read_audit(path: Path, study: RoutingStudy, judged: Judged) -> AuditFile:
     """The audit in `path`, checked against the study it is to hold for. Raises `InputError` with every fault."""
     document = _document(path)
@@ -147,7 +156,8 @@ def read_audit(path: Path, study: RoutingStudy, judged: Judged) -> AuditFile:
     if faults:
         raise InputError(faults)
     point = _point(document, study, judged, file)
-    drawn = draw_classes(study, judged.ids, judged.data, point, document["per_class"], document["seed"])
+    size, seed, of_needs = document["per_class"], document["seed"], document["needs_per_class"]
+    drawn = draw_classes(study, judged.ids, judged.data, point, size, seed, of_needs)
     rows = {row["risk"]: row for row in document["classes"]}
     if list(rows) != [d.counts.name for d in drawn] or len(rows) != len(document["classes"]):
         fault("classes", "does not hold the risk classes of the study")
@@ -156,28 +166,26 @@ def read_audit(path: Path, study: RoutingStudy, judged: Judged) -> AuditFile:
     place = {name: i for i, name in enumerate(judged.ids)}
     counts = []
     for one in drawn:
-        row, name = rows[one.counts.name], one.counts.name
-        where = f"classes.{visible(name, 60)}"
-        said: dict[str, str] = row["judged"]
-        if set(said) != set(one.ids):
-            odd = sorted(set(said) ^ set(one.ids))
-            what = f"does not hold the items that its seed draws: {listed([quoted(n) for n in odd])}"
-            fault(f"{where}.judged", what)
+        row = rows[one.counts.name]
+        where = f"classes.{visible(one.counts.name, 60)}"
+        said = _codes(fault, f"{where}.judged", row["judged"], one.ids, codes)
+        of = _codes(fault, f"{where}.judged_needs", row["judged_needs"], one.need_ids, codes)
+        if said is None or of is None:
             continue
-        unknown = sorted({tier for tier in said.values() if tier not in codes})
-        if unknown:
-            what = f"names what is no tier of the study: {listed([quoted(n) for n in unknown])}"
-            fault(f"{where}.judged", what)
-            continue
-        missed = missed_of(one, point, place, {key: codes[tier] for key, tier in said.items()}, len(codes) - 1)
-        for key, value in (
-            ("cheap_labels", one.counts.cheap_labels),
-            ("audited", len(one.ids)),
-            ("missed", len(missed)),
-        ):
+        top = len(codes) - 1
+        required = {key: int(judged.data.required[place[key]]) for key in one.need_ids}
+        found = {
+            "cheap_labels": one.counts.cheap_labels,
+            "audited": len(one.ids),
+            "missed": len(missed_of(one, point, place, said, top)),
+            "need_labels": one.need_labels,
+            "needs_audited": len(one.need_ids),
+            "needs_wrong": len(wrong_of(one, required, of, top)),
+        }
+        for key, value in found.items():
             if row[key] != value:
                 fault(f"{where}.{key}", f"is {row[key]}, and the labels and judgements make it {value}")
-        counts.append(AuditCounts(one.counts.cheap_labels, len(one.ids), len(missed), one.counts.scale))
+        counts.append(AuditCounts(scale=one.counts.scale, **found))
     if faults:
         raise InputError(faults)
     fingerprint = _fingerprint(document)
@@ -188,11 +196,33 @@ def read_audit(path: Path, study: RoutingStudy, judged: Judged) -> AuditFile:
         "thresholds": document["thresholds"],
         "seed": document["seed"],
         "classes": [
-            {"risk": d.counts.name, "cheap_labels": c.cheap_labels, "audited": c.audited, "missed": c.missed}
+            {"risk": d.counts.name, **{key: getattr(c, key) for key in _COUNTS}}
             for d, c in zip(drawn, counts, strict=True)
         ],
     }
     return AuditFile(LabelAudit(tuple(counts), point.tier), fingerprint, facts)
+
+
+_COUNTS = ("cheap_labels", "audited", "missed", "need_labels", "needs_audited", "needs_wrong")
+
+
+def _codes(
+    fault: Callable[[str, str], None],
+    where: str,
+    said: Mapping[str, str],
+    drawn: Sequence[str],
+    codes: Mapping[str, int],
+) -> dict[str, int] | None:
+    """The judged tiers as codes; None, with a fault, where they are not of the drawn items or no tiers."""
+    if set(said) != set(drawn):
+        odd = sorted(set(said) ^ set(drawn))
+        fault(where, f"does not hold the items that its seed draws: {listed([quoted(n) for n in odd])}")
+        return None
+    unknown = sorted({tier for tier in said.values() if tier not in codes})
+    if unknown:
+        fault(where, f"names what is no tier of the study: {listed([quoted(n) for n in unknown])}")
+        return None
+    return {name: codes[tier] for name, tier in said.items()}
 
 
 def _point(document: Mapping[str, Any], study: RoutingStudy, judged: Judged, file: str) -> AuditPoint:
@@ -244,9 +274,9 @@ def _row(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and isinstance(value.get("risk"), str)
-        and all(_whole(value.get(key)) for key in ("cheap_labels", "audited", "missed"))
-        and isinstance(value.get("judged"), dict)
-        and all(isinstance(tier, str) for tier in value["judged"].values())
+        and all(_whole(value.get(key)) for key in _COUNTS)
+        and all(isinstance(value.get(key), dict) for key in ("judged", "judged_needs"))
+        and all(isinstance(t, str) for key in ("judged", "judged_needs") for t in value[key].values())
     )
 
 
@@ -256,6 +286,7 @@ _FIELDS: dict[str, Any] = {
     "everywhere": lambda v: isinstance(v, bool),
     "thresholds": lambda v: v is None or (isinstance(v, list) and all(_number(t) for t in v)),
     "per_class": lambda v: _whole(v, 1),
+    "needs_per_class": _whole,
     "seed": _whole,
     "classes": lambda v: isinstance(v, list) and all(_row(row) for row in v),
 }
@@ -263,9 +294,11 @@ _FIELDS: dict[str, Any] = {
 
 def _fingerprint(document: Mapping[str, Any]) -> str:
     """SHA-256 in hex of what the audit is about: its point, its draw and the judgements."""
-    said = [
-        document[key] for key in ("labels_hash", "scores_hash", "everywhere", "thresholds", "per_class", "seed")
+    keys = ("labels_hash", "scores_hash", "everywhere", "thresholds", "per_class", "needs_per_class", "seed")
+    judged = [
+        [row["risk"], sorted(row["judged"].items()), sorted(row["judged_needs"].items())]
+        for row in document["classes"]
     ]
-    judged = [[row["risk"], sorted(row["judged"].items())] for row in document["classes"]]
+    said = [document[key] for key in keys]
     text = json.dumps([SCHEMA, said, judged], ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("ascii")).hexdigest()

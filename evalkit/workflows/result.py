@@ -17,7 +17,7 @@ from evalkit.routing.points import OperatingPoint, clean
 from evalkit.routing.units import rule_text
 from evalkit.statistics.bounds import upper_bound
 from evalkit.study.models import RoutingStudy
-from evalkit.workflows.label_audit_result import audit_part, audited_bound
+from evalkit.workflows.label_audit_result import audit_part, audited_bound, needs_audited
 from evalkit.workflows.looks import Look
 from evalkit.workflows.tiers import by_tier, cost_matrix
 
@@ -244,6 +244,11 @@ def guarantee(study: RoutingStudy, result: RoutingResult, look: Look) -> str | N
             "If these labels are a random sample of the traffic, those above the cheapest tier are right, and so "
             "are the judgements of the audit, "
         )
+        if needs_audited(result):
+            opening = (
+                "If these labels are a random sample of the traffic, those that say unsolvable are right, and so "
+                "are the judgements of the audit, "
+            )
     limit = "limit on the true under-route rate" if audited else "under-route limit"
     halves = (
         f" ({_share(delta / 2)} for the rate among the labelled needs, as much for the audit)" if audited else ""

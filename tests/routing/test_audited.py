@@ -230,3 +230,100 @@ def test_planted_missed_needs_at_the_lowest_scores() -> None:
     assert broken["without"] > 0.4 * studies
     assert broken["with"] <= binom.ppf(0.999, studies, DELTA)
     assert kept_cheap > 0.3 * studies  # it still sends requests to the cheap tier
+
+
+class TestNeedLabels:
+    """Labelled needs that are none dilute the rate; with three tiers one may need more than its label says."""
+
+    def counts(self, wrong: int = 4) -> AuditCounts:
+        return AuditCounts(600, 300, 0, need_labels=400, needs_audited=200, needs_wrong=wrong)
+
+    def test_two_tiers_by_hand(self) -> None:
+        found = audited_class(sound(400, 600, self.counts()), 0, 400, DELTA)
+        assert found is not None
+        w = beta.ppf(1 - DELTA / 4, 5, 196)
+        missed = 600 * (1 - (DELTA / 4) ** (1 / 300))
+        eta = missed / (missed + (1 - w) * 400)
+        rate = beta.ppf(1 - DELTA / 2, 3, 398)
+        assert found.wrong == pytest.approx(w)
+        assert found.bound(2) == pytest.approx(eta + (1 - eta) * rate / (1 - w))
+        assert found.label_limit(0.1) == pytest.approx((0.1 - eta) / (1 - eta) * (1 - w))
+
+    def test_three_tiers_and_conversations_by_hand(self) -> None:
+        plain = sound(400, 600, self.counts())
+        three = replace(plain, tiers=("a", "b", "c"))
+        w = beta.ppf(1 - DELTA / 4, 5, 196)
+        missed = 600 * (1 - (DELTA / 4) ** (1 / 300))
+        rate = beta.ppf(1 - DELTA / 2, 3, 398)
+        eta = missed / (missed + 400)
+        found = audited_class(three, 0, 400, DELTA)
+        assert found is not None
+        assert found.bound(2) == pytest.approx(eta + (1 - eta) * (rate + w))
+        talks = audited_class(replace(plain, group=np.arange(1000)), 0, 200, DELTA)  # two needs a conversation
+        assert talks is not None
+        few = beta.ppf(1 - DELTA / 2, 3, 198)
+        assert talks.wrong == pytest.approx(2 * w)
+        assert talks.bound(2) == pytest.approx((few + missed / 200) / (1 - 2 * w))
+        both = audited_class(replace(three, group=np.arange(1000)), 0, 200, DELTA)
+        assert both is not None
+        assert both.bound(2) == pytest.approx(few + missed / 200 + 2 * w)
+
+    @given(
+        st.integers(1, 500), st.integers(0, 200), st.integers(0, 100), st.floats(0.01, 0.9), st.booleans(),
+        st.booleans(), st.data(),
+    )  # fmt: skip
+    def test_limit_and_bound_agree_and_looking_never_helps(
+        self, needs: int, cheap: int, audited: int, limit: float, grouped: bool, above: bool, draw: st.DataObject
+    ) -> None:
+        audited, looked = min(audited, cheap), draw.draw(st.integers(1, needs))
+        missed, wrong = draw.draw(st.integers(0, audited)), draw.draw(st.integers(0, looked))
+        counts = AuditCounts(cheap, audited, missed, 1.0, needs, looked, wrong)
+        data = sound(needs, max(cheap, 1), counts)
+        data = replace(data, tiers=("a", "b", "c")) if above else data
+        data = replace(data, group=np.arange(data.n)) if grouped else data
+        found = audited_class(data, 0, needs, DELTA)
+        without = audited_class(
+            replace(data, audit=LabelAudit((AuditCounts(cheap, audited, missed),), data.audit.tier)),
+            0,
+            needs,
+            DELTA,  # type: ignore[union-attr]
+        )
+        assert found is not None
+        assert without is not None
+        k = draw.draw(st.integers(0, needs))
+        bound, plain = found.bound(k), without.bound(k)
+        assert bound is not None
+        assert plain is not None
+        assert bound >= plain - 1e-12
+        room = found.label_limit(limit)
+        alone = 1.0 if k == needs else float(beta.ppf(1 - DELTA / 2, k + 1, needs - k))
+        if room is None:
+            assert bound >= limit - 1e-9
+        else:
+            assert (alone <= room) == (bound <= limit) or bound == pytest.approx(limit)
+
+    def test_planted_false_needs(self) -> None:
+        """A third of the labelled needs are none, and the router sends all of them up, so that the true rate is
+        half again what the labels say. Only an audit of the needs shows it."""
+        rng = np.random.default_rng(6)
+        studies, broken = 100, {"without": 0, "with": 0}
+        for _ in range(studies):
+            n = 3000
+            labelled = rng.random(n) < 0.3
+            false = labelled & (rng.random(n) < 1 / 3)
+            demand = np.where(labelled, rng.random(n), 0.2 * rng.random(n))
+            demand[false] = 2.0
+            data = data_of(labelled.astype(np.int8), demand)
+            needs = np.flatnonzero(labelled)
+            looked = rng.choice(needs, size=250, replace=False)
+            cheap = np.flatnonzero(~labelled)
+            tier = np.zeros(n, dtype=np.int8)
+            for name, of in (("without", 0), ("with", 250)):
+                counts = AuditCounts(
+                    len(cheap), len(cheap), 0, 1.0, len(needs), of, int(false[looked].sum()) if of else 0
+                )
+                found = certified_selection(replace(data, audit=LabelAudit((counts,), tier)), settings()).selected
+                threshold = -np.inf if found is None else found[0]
+                broken[name] += float(np.clip(threshold, 0, 1)) > LIMIT
+        assert broken["without"] > 0.2 * studies
+        assert broken["with"] <= binom.ppf(0.999, studies, DELTA)

@@ -148,6 +148,36 @@ class TestPlantedAnnotator:
         assert "the audit leaves no room" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
+class TestFalseNeeds:
+    def test_labels_that_ask_for_too_much_are_found_and_carried(
+        self, tmp_path: Path, world: Any, capsys: Any
+    ) -> None:
+        """Every fifth labelled need is none: with the cheap labels clean, only --needs-per-class shows it."""
+        over = [{**row, "need": row["need"] and not row["slip"]} for row in world]
+        write(tmp_path, world, miss=False)
+        audit = audited(capsys, tmp_path, over, "--all", "--per-class", 600, "--needs-per-class", 200)
+        row = audit["classes"][0]
+        assert (row["need_labels"], row["needs_audited"]) == (300, 200)
+        assert (
+            row["needs_wrong"] == len(row["wrong_ids"]) == sum(t == "cheap" for t in row["judged_needs"].values())
+        )
+        assert 20 < row["needs_wrong"] < 60
+        code, found = sweep(capsys, tmp_path)
+        gate = found["gates"][0]
+        w = float(beta.ppf(1 - 0.05 / 4, row["needs_wrong"] + 1, 200 - row["needs_wrong"]))
+        missed = 600 * (1 - 0.0125 ** (1 / 600))
+        eta = missed / (missed + (1 - w) * 300)
+        assert found["label_audit"]["classes"][0]["wrong_share_upper"] == pytest.approx(w)
+        assert found["label_audit"]["classes"][0]["label_limit"] == pytest.approx(
+            (0.05 - eta) / (1 - eta) * (1 - w)
+        )
+        assert (code, gate["status"]) in {(0, "certified"), (3, "insufficient")}
+        if code == 0:
+            assert "those that say unsolvable are right" in found["guarantee"]
+        assert any(text.startswith("Audit of the needs of high:") for text in found["evidence_limits"])
+        assert run(capsys, "verify", tmp_path / "run")[0] == 0
+
+
 class TestSoundLabels:
     def test_a_clean_audit_certifies_the_true_rate(self, tmp_path: Path, world: Any, capsys: Any) -> None:
         write(tmp_path, world, miss=False)
@@ -204,6 +234,10 @@ def broken(document: dict[str, Any], how: str) -> Any:
         row["missed"] = 0
     elif how == "judgement edited":
         row["judged"][row["missed_ids"][0]] = "cheap"
+    elif how == "a need's judgement edited":
+        row["judged_needs"] = {"q1": "strong"}
+    elif how == "needs drawn":
+        document["needs_per_class"] = 5
     elif how == "judgement dropped":
         del row["judged"][some]
     elif how == "item swapped":
@@ -244,9 +278,10 @@ def broken(document: dict[str, Any], how: str) -> Any:
 
 
 HOSTILE = (
-    "fewer missed", "judgement edited", "judgement dropped", "item swapped", "population", "audited",
-    "other labels", "other scores", "other seed", "another point", "too many thresholds", "no tier",
-    "class renamed", "class twice", "numbers as text", "true for one", "negative", "schema", "a list", "missing",
+    "a need's judgement edited", "needs drawn", "fewer missed", "judgement edited", "judgement dropped",
+    "item swapped", "population", "audited", "other labels", "other scores", "other seed", "another point",
+    "too many thresholds", "no tier", "class renamed", "class twice", "numbers as text", "true for one",
+    "negative", "schema", "a list", "missing",
 )  # fmt: skip
 
 
