@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import io
 import json
 import math
 import os
@@ -102,6 +101,10 @@ def write_table(path: str | Path, columns: Mapping[str, Sequence[Any]]) -> None:
         with atomic_path(path) as temporary:
             _write_parquet(temporary, columns)
         return
+    if suffix == ".jsonl":  # a line at a time: of a large table the text would be in memory several times
+        with atomic_path(path) as temporary, temporary.open("wb") as stream:
+            stream.writelines(line.encode("utf-8") for line in _jsonl_lines(columns))
+        return
     text = csv_text(columns) if suffix.startswith(".csv") else jsonl_text(columns)
     data = text.encode("utf-8")
     if suffix.endswith(".gz"):
@@ -111,13 +114,14 @@ def write_table(path: str | Path, columns: Mapping[str, Sequence[Any]]) -> None:
 
 def jsonl_text(columns: Mapping[str, Sequence[Any]]) -> str:
     """One JSON object a line; keys whose value is None are left out."""
+    return "".join(_jsonl_lines(columns))
+
+
+def _jsonl_lines(columns: Mapping[str, Sequence[Any]]) -> Iterator[str]:
     names = list(columns)
-    out = io.StringIO()
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     for row in zip(*columns.values(), strict=True):
-        record = {name: value for name, value in zip(names, row, strict=True) if value is not None}
-        out.write(json.dumps(record, ensure_ascii=False, allow_nan=False))
-        out.write("\n")
-    return out.getvalue()
+        yield encode({name: value for name, value in zip(names, row, strict=True) if value is not None}) + "\n"
 
 
 def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:

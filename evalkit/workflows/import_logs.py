@@ -120,10 +120,16 @@ def outcome_columns(
         notices.append(f"{other.total():,} calls left out, of models that are no tier: {left}")
     if not rows:
         raise InputError(Fault("no call names a model", "export the model's name too", file=found.places[0]))
+    names = list(rows[0])
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for at, row in enumerate(rows):
+        for name in names:
+            columns[name].append(row[name])
+        rows[at] = {}  # of a large log not everything twice
     return {
-        name: [row[name] for row in rows]
-        for name in rows[0]
-        if name in _ALWAYS or any(row[name] is not None for row in rows)
+        name: values
+        for name, values in columns.items()
+        if name in _ALWAYS or any(value is not None for value in values)
     }
 
 
@@ -161,7 +167,7 @@ def _row(call: LoggedCall, tier: str, card: PriceCard | None, found: LoggedCalls
         "cached": call.cached or None,
         "batch": call.batch or None,
         "source": call.source,
-        "usage": dict(call.raw_usage) if call.raw_usage else None,
+        "usage": call.raw_usage or None,
         "usage_problem": None if counted or call.failed else usage.problem,
     }
 
@@ -211,7 +217,7 @@ def request_columns(found: LoggedCalls) -> dict[str, list[Any]]:
         seen.add(own)
         columns["id"].append(own)
         columns["prompt"].append(call.prompt)
-        columns["messages"].append(None if call.messages is None else [dict(m) for m in call.messages])
+        columns["messages"].append(None if call.messages is None else list(call.messages))
         columns["group"].append(call.group)
     return {name: values for name, values in columns.items() if name == "id" or any(v is not None for v in values)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -50,7 +51,7 @@ class Instant(NamedTuple):
         return (_EPOCH + timedelta(microseconds=self.us)).isoformat() if self.zoned else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LoggedCall:
     """One request to a model, as far as its log tells; None is unknown.
 
@@ -227,7 +228,7 @@ def messages_of(value: Any, note: Note) -> tuple[Mapping[str, str], ...] | None:
         if role is None:
             note("a message without a role", "")
         elif content:
-            found.append({"role": role[:40], "content": content})
+            found.append({"role": sys.intern(role[:40]), "content": content})
     return tuple(found) or None
 
 
