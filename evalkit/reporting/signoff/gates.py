@@ -11,6 +11,7 @@ from evalkit.reporting.gates_view import RULE_LABELS, STATE_WORDS, STATUS_WORDS
 from evalkit.reporting.language import N_, Language
 from evalkit.reporting.signoff.checked import as_run_gate, risk_of
 from evalkit.reporting.signoff.said import KINDS, Said, exact, figure, missing, said, things
+from evalkit.reporting.signoff.sentences import arm_name
 from evalkit.reporting.verdict import STATES, WORDS, Result, rule_state
 
 __all__ = ["GateLine", "RuleLine", "VerdictBox", "gate_label", "gate_lines", "rule_lines", "verdict_box"]
@@ -109,7 +110,7 @@ def gate_label(gate: Mapping[str, Any], _: Language) -> Said:
         return Said(given)
     against = given.removeprefix("Pass rate against ")
     if head == "non_inferiority" and against not in {"", given}:
-        arm = _(TODAY) if against == TODAY else against
+        arm = _(TODAY) if against == TODAY else arm_name(against, _)
         return Said(_("Pass rate against %(arm)s", arm=arm))
     if head in _LABELS:
         return Said(_(_LABELS[head], risk=text.line(risk, 40)) if risk else _(_LABELS[head]))

@@ -182,7 +182,7 @@ def _chosen(selected: Any, _: Language) -> str:
         name = selected.get("arm") or (None if "thresholds" in selected else selected.get("name"))
         cuts, rule = selected.get("thresholds", selected.get("threshold")), selected.get("rule")
         if cuts not in (None, []):
-            return _value(cuts, "threshold", _) + (f" ({text.line(rule, 120)})" if rule else "")
+            return _value(cuts, "threshold", _) + (f" ({said(rule, _, 120).text})" if rule else "")
         return text.line(name, 80) if name else missing("not known", _)
     if selected in (None, "", []):
         return _("none")
@@ -320,6 +320,9 @@ def items(document: Result, _: Language) -> list[ItemRow]:
 
 
 def _flag(name: object, _: Language) -> Said:
+    head, found, arm = str(name).partition("broken by ")
+    if not head and found:
+        return Said(_("broken by %(arm)s", arm=text.line(arm, 60)))
     words = text.words(name)
     return Said(_(_FLAGS[words])) if words in _FLAGS else said(words, _, 120)
 

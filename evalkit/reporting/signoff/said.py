@@ -53,6 +53,10 @@ _REASONS: Final = {
         N_("unknown"),
         N_("no sample"),
         N_("does not apply"),
+        N_("least costly arm"),
+        N_("no measurable gain"),
+        N_("dominated"),
+        N_("extended dominated"),
     )
 }
 
@@ -75,7 +79,8 @@ def things(name: object, _: Language) -> str:
 def missing(reason: object, _: Language, default: str = "not known") -> str:
     """What stands where a number is unknown, with the reason."""
     why = text.line(reason or default, 200)
-    return _("n/a (%(why)s)", why=_(why) if why in _REASONS else why)
+    shown = _(why) if why in _REASONS else why if _.english else translated(why, _) or why
+    return _("n/a (%(why)s)", why=shown)
 
 
 def figure(

@@ -2,7 +2,8 @@
 
 A document holds them in English, with their figures in them. Here stands the form of each that an approver may
 have to read, with names for its figures; a sentence that fits a form is said anew in the language, one that fits
-none stays English and is marked as such. Names that begin with `n` stand for numbers, others for short texts.
+none stays English and is marked as such. Names that begin with `n` stand for numbers, `free` for any text, others
+for short ones, of which some are words with a form of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 from evalkit.reporting.language import N_, Language
 
-__all__ = ["SENTENCES", "translated"]
+__all__ = ["SENTENCES", "arm_name", "translated"]
 
 SENTENCES: Final = (
     # What the labels are.
@@ -29,9 +30,16 @@ SENTENCES: Final = (
         "labelled cheap."
     ),
     N_(
+        "The audit takes unsolvable labels as right, and the ratio of cheap labels to needs as it is in the "
+        "labels."
+    ),
+    N_(
         "The audit takes labels above the cheapest tier as right, and the ratio of cheap labels to needs as it is "
         "in the labels."
     ),
+    N_("Audit of the needs of %(class)s: %(n)s of %(n2)s drawn are labelled wrongly, at most %(n3)s %%."),
+    N_("Audit of %(class)s: %(n)s of %(n2)s drawn items need more."),
+    N_("The audit takes the ratio of cheap labels to needs as it is in the labels."),
     # Looks.
     N_(
         "This is look %(n)s at these labels and %(n2)s declared: nothing is certified any more. Label a fresh "
@@ -47,6 +55,27 @@ SENTENCES: Final = (
     # What was not answered.
     N_("%(n)s outcome unanswered (%(status)s)."),
     N_("%(n)s outcomes unanswered (%(status)s)."),
+    N_("%(n)s outcome unanswered (%(status)s); first: %(free)s (%(n2)s time)."),
+    N_("%(n)s outcomes unanswered (%(status)s); first: %(free)s (%(n2)s times)."),
+    N_("%(n)s outcome unanswered (%(status)s); first: %(free)s (%(n2)s times)."),
+    N_("%(n)s outcomes unanswered (%(status)s); first: %(free)s (%(n2)s time)."),
+    N_("%(n)s query without score, treated as %(what)s."),
+    N_("%(n)s queries without score, treated as %(what)s."),
+    N_("%(n)s query has weight 0: not in weighted figures."),
+    N_("%(n)s queries have weight 0: not in weighted figures."),
+    N_(
+        "What %(arms)s declines goes to a fallback that was not measured: these runs count as unanswered, at the "
+        "stated cost."
+    ),
+    N_(
+        "What %(arms)s decline goes to a fallback that was not measured: these runs count as unanswered, at the "
+        "stated cost."
+    ),
+    N_("%(arms)s: made of recorded runs of another arm, not run by itself."),
+    N_(
+        "On the %(n)s of %(n2)s items that both answered, the judged policy passes %(n3)s points against always "
+        "%(tier)s."
+    ),
     N_(
         "On the %(n)s of %(n2)s items that both answered, the judged policy passes %(n3)s points [%(n4)s, %(n5)s] "
         "against always %(tier)s."
@@ -102,6 +131,7 @@ SENTENCES: Final = (
     N_("A plateau speaks of single steps: several together may gain more than the smallest worthwhile gain."),
     N_("A task fails its risk class where any of its runs fails; more runs make that stricter."),
     N_("The frontier and the acceptability curve are descriptive; they select nothing."),
+    N_("%(policy)s is stricter than the study: %(limit)s %(after)s, there %(before)s."),
     N_("The policy names no baseline: nothing holds the pass rate against production."),
     N_("No baseline of the policy goes with this run: nothing holds its pass rate against production."),
     N_("Each run keeps its error rate by itself: over all runs together the chance of a wrong pass adds up."),
@@ -141,6 +171,48 @@ SENTENCES: Final = (
     N_("Risk failures: %(arm)s neither costs more nor takes longer than %(first)s"),
     N_("Risk failures: no task is in a class with a limit"),
     N_("Some limit can be certified"),
+    N_("No limit on failures, pass rate or time is set that could be certified"),
+    N_(
+        "The scores rank in the opposite order (AUC %(n)s [%(n2)s, %(n3)s] over %(n4)s items (%(n5)s need more)): "
+        "the direction looks reversed; check router.higher_means"
+    ),
+    N_("Risk failures fall: %(n)s of %(n2)s tasks fail at %(first)s, %(n3)s at %(arm)s, whose %(what)s is higher"),
+    N_(
+        "Risk failures fall: %(n)s of %(n2)s tasks fail at %(first)s, %(n3)s at %(arm)s, whose %(what)s are higher"
+    ),
+    N_(
+        "Risk failures do not fall: %(n)s of %(n2)s tasks fail at %(first)s, %(n3)s at %(arm)s, whose "
+        "%(what)s is higher"
+    ),
+    N_(
+        "Risk failures do not fall: %(n)s of %(n2)s tasks fail at %(first)s, %(n3)s at %(arm)s, whose %(what)s "
+        "are higher"
+    ),
+    N_(
+        "Risk failures do not fall, but only by what was not answered: %(n)s of %(n2)s tasks fail at "
+        "%(first)s, %(n3)s at %(arm)s, whose %(what)s is higher"
+    ),
+    N_(
+        "Risk failures do not fall, but only by what was not answered: %(n)s of %(n2)s tasks fail at "
+        "%(first)s, %(n3)s at %(arm)s, whose %(what)s are higher"
+    ),
+    N_(
+        "Risk failures are not shown to fall: %(n)s of %(n2)s tasks fail at %(first)s, %(n3)s at %(arm)s, "
+        "whose %(what)s is higher; more tasks may show it"
+    ),
+    N_(
+        "Risk failures are not shown to fall: %(n)s of %(n2)s tasks fail at %(first)s, %(n3)s at %(arm)s, "
+        "whose %(what)s are higher; more tasks may show it"
+    ),
+    # The rule that goes with a threshold.
+    N_("score >= threshold goes up"),
+    N_("score < threshold goes up"),
+    N_("score >= threshold: the cheap reply is not accepted and the request goes up"),
+    N_("score < threshold: the cheap reply is not accepted and the request goes up"),
+    N_("each tier's reply has its own score and threshold; score >= threshold: go on to the next tier"),
+    N_("each tier's reply has its own score and threshold; score < threshold: go on to the next tier"),
+    N_("a request goes up one tier for each threshold with score >= threshold"),
+    N_("a request goes up one tier for each threshold with score < threshold"),
     # Facts that a policy asks for.
     N_("the run recorded this very policy"),
     N_("every figure was computed again from the bundle"),
@@ -172,11 +244,47 @@ SENTENCES: Final = (
     N_("there are no outcomes"),
     N_("no task times are known"),
     N_("some costs are unknown"),
+    N_("%(n)s costs unknown"),
+    N_("cost unknown"),
+    N_("measurable loss"),
+    N_("better and cheaper"),
 )
+
+_INSIDE: Final = {
+    name: name
+    for name in (
+        N_("cost"),
+        N_("p95 task time"),
+        N_("cost and p95 task time"),
+        N_("no limit"),
+        N_("going up"),
+        N_("staying at the cheapest tier"),
+        N_("budget exhausted"),
+        N_("no final answer"),
+        N_("provider refusal"),
+        N_("served by other model"),
+        N_("judge error"),
+        N_("truncated"),
+        N_("error"),
+    )
+}
+"""Words that stand in a sentence for themselves, which have a form of their own in other languages."""
 
 _NAME: Final = re.compile(r"%\((\w+)\)s")
 _NUMBER: Final = r"[-+−]?[\d.,]{1,20}(?:e[-+]?\d{1,3})?"
-_SHORT: Final = r"[^:;\[\]]{1,80}?"
+_SHORT: Final = r"(?:always:)?[^:;\[\]]{1,80}?"
+_FREE: Final = r".{1,300}?"
+_ALWAYS: Final = N_("always %(tier)s")
+
+
+def arm_name(name: str, _: Language) -> str:
+    """An arm or tier as it is said: a fixed one, `always:<tier>` or `always <tier>`, in the reader's language."""
+    head, sep, tier = name.partition(":") if ":" in name else name.partition(" ")
+    return _(_ALWAYS, tier=tier) if sep and head == "always" and not _.english else name
+
+
+def _word(value: str, _: Language) -> str:
+    return _(_INSIDE[value]) if value in _INSIDE else arm_name(value, _)
 
 
 @cache
@@ -189,7 +297,7 @@ def _forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
             pattern = "".join(
                 re.escape(part.replace("%%", "%"))
                 if place % 2 == 0
-                else f"(?P<{part}>{_NUMBER if part.startswith('n') else _SHORT})"
+                else f"(?P<{part}>{_NUMBER if part[0] == 'n' else _FREE if part == 'free' else _SHORT})"
                 for place, part in enumerate(parts)
             )
             forms.append((sentence, re.compile(pattern)))
@@ -204,5 +312,5 @@ def translated(text: str, _: Language) -> str | None:
     for sentence, form in _forms():
         found = form.fullmatch(text)
         if found is not None and _.knows(sentence):
-            return _(sentence, **found.groupdict())
+            return _(sentence, **{name: _word(value, _) for name, value in found.groupdict().items()})
     return None
