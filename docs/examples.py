@@ -16,7 +16,11 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent
 # Pages that run one after the other, and the folder inside the first one's in which each starts.
-SERIES = ((("README.md", "."), ("docs/getting-started.md", "first-study")), (("docs/methods.md", "."),))
+SERIES = (
+    (("README.md", "."), ("docs/getting-started.md", "first-study")),
+    (("docs/methods.md", "."),),
+    (("docs/routers.md", "."),),
+)
 BLOCK = re.compile(r"^```sh\n(?P<code>.*?)^```\n(?P<printed>\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
 
 

@@ -29,7 +29,7 @@ from evalkit.routers.sketches import Sketches, sketches_of
 from evalkit.tabular.fingerprint import canonical_json
 from evalkit.tabular.names import quoted
 
-__all__ = ["DECIMALS", "FittedRouter", "fit_router", "training_sha256"]
+__all__ = ["DECIMALS", "FittedRouter", "fit_router", "training_sha256", "versions_of"]
 
 Floats = NDArray[np.float64]
 

@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 from evalkit.labels.labelset import LabelSet
 from evalkit.routers.items import requests_of
 
-__all__ = ["MOST_LEVEL", "Sketches", "sketch_of", "sketches_of", "whole_hash", "zero_bits"]
+__all__ = [
+    "MOST_HASHES",
+    "MOST_LEVEL",
+    "Sketches",
+    "joined",
+    "sketch_of",
+    "sketches_of",
+    "whole_hash",
+    "zero_bits",
+]
 
 SHINGLE = 6
 MOST_HASHES = 128

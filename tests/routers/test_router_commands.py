@@ -225,3 +225,16 @@ def test_missing_packages_say_how_to_get_them(
     assert run("fit", folder / "study.yaml", "--out", folder / "model") == 2
     assert 'pip install "evalkit[semantic]"' in capsys.readouterr().err
     assert not (folder / "model").exists()
+
+
+def test_the_example_of_the_page_prints_what_is_shown(repo: Path, tmp_path: Path) -> None:
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("examples", repo / "docs" / "examples.py")
+    assert spec is not None
+    assert spec.loader is not None
+    examples = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(examples)
+    text = (repo / "docs" / "routers.md").read_text(encoding="utf-8")
+    assert examples.with_output(text, tmp_path) == text
+    assert (tmp_path / "models" / "words" / "model.skops").is_file()
