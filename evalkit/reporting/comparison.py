@@ -87,6 +87,7 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
             where = f"arm {line(run['looked_at'])}"
         else:
             where = f"threshold {', '.join(line(value) for value in at)}" if at else "routed as decided"
+            where = f"router {line(run['router'], 60)}, {where}" if run.get("router") else where
         yield f"{side}: {line(run['study'])} ({line(run['folder'])}), {word}, {where}, {run['items']:,} items"
     pairs = document["pairs"]
     said = f"{pairs['items']:,} items are in both"

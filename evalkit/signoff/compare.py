@@ -77,6 +77,7 @@ def _run_document(run: Run) -> dict[str, Any]:
         "looked_at": run.arm if run.arm is not None else shown.get("name"),
         "thresholds": shown.get("thresholds"),
         "rule": document.get("rule"),
+        **({"router": document.get("chosen_router")} if len(document.get("routers") or ()) > 1 else {}),
         "items": len(run.items),
         "started_at": facts.get("started_at"),
         "evalkit_version": document.get("evalkit_version"),

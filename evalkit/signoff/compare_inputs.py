@@ -12,7 +12,7 @@ from evalkit.signoff.run_folder import Run
 __all__ = ["INPUTS", "input_rows", "why_costs_differ"]
 
 _FILES = ("labels", "audit", "outcomes", "scores", "decisions", "rubric", "prices")
-INPUTS = ("study", *_FILES, "policy", "models", "limits", "seed", "evalkit", "python", "dependencies")
+INPUTS = ("study", *_FILES, "router", "policy", "models", "limits", "seed", "evalkit", "python", "dependencies")
 """Everything that is held against each other, in the order in which it is shown."""
 
 
@@ -63,6 +63,8 @@ def _value(run: Run, name: str) -> tuple[str, str] | None:
         return _hashed(policy.get("sha256") or policy.get("hash"), policy.get("file"))
     if name == "models":
         return _models(document)
+    if name == "router":
+        return _router(document)
     if name == "limits":
         found = {"risk": document["risk_classes"], "gates": [_limit(gate) for gate in document["gates"]]}
         return _whole(found, f"{len(document['gates'])} gates, {len(document['risk_classes'])} risk classes")
@@ -100,6 +102,17 @@ def _models(document: Mapping[str, Any]) -> tuple[str, str] | None:
         return None
     asked = sorted({str(m.get("requested")) for m in found.values() if isinstance(m, Mapping)})
     return _whole(found, visible(", ".join(asked), 160))
+
+
+def _router(document: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The router that was chosen or run, with what is known of it; None for a single one that a file holds."""
+    rows = document.get("routers")
+    if not isinstance(rows, list):
+        return None
+    chosen = [row for row in rows if isinstance(row, Mapping) and row.get("chosen")]
+    found = [[row.get("name"), row.get("kind"), row.get("trained_on"), row.get("facts")] for row in chosen]
+    names = ", ".join(f"{visible(row.get('name'), 60)} ({visible(row.get('kind'), 20)})" for row in chosen)
+    return _whole(found, names if len(rows) == 1 else f"{names}, the best of {len(rows)}")
 
 
 def _whole(value: Any, shown: str) -> tuple[str, str]:

@@ -495,3 +495,27 @@ def test_a_role_that_is_no_router_is_refused(ran: Ran, capsys: pytest.CaptureFix
     code, printed = _verify(capsys, ran.folder)
     assert code == 1
     assert "files.json does not hold what it should" in printed
+
+
+def test_a_comparison_says_which_router_each_run_chose(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evalkit.cli.app import main
+
+    other = tmp_path / "other"
+    other.mkdir()
+    write_routers(other, NOISE, VENDOR)
+    evalkit(capsys, other)
+    capsys.readouterr()
+    main(["compare", str(ran.folder), str(other / "run"), "--json", str(tmp_path / "c.json")])
+    printed = capsys.readouterr().out
+    assert "APPROVE, router keywords, threshold 0.9" in " ".join(printed.split())
+    document = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
+    assert (document["base"]["router"], document["candidate"]["router"]) == ("keywords", "vendor")
+    (row,) = [row for row in document["inputs"] if row["input"] == "router"]
+    assert row == {
+        "input": "router",
+        "base": "keywords (rules), the best of 3",
+        "candidate": "vendor (scores), the best of 2",
+        "same": False,
+    }
