@@ -12,7 +12,7 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from evalkit.cli.router_verifier import register
-from evalkit.errors import InputError
+from evalkit.errors import Incomplete, InputError
 from tests.providers.mock_openai import running_mock
 from tests.workflows.replays import KEY, items, replay, write_jsonl, write_study, write_yaml
 
@@ -227,3 +227,45 @@ class TestThroughModels:
             write_study(tmp_path, mock, items(NAMES[:2]))
             ran = replay(capsys, tmp_path)
         assert "mean_logprob" not in ran.rows[0].keys() | ran.rows[1].keys()
+
+
+class TestInterrupted:
+    def test_what_the_judge_was_not_asked_is_asked_by_the_same_command(self, tmp_path: Path) -> None:
+        rules = [
+            {"models": ["judge"], "contains": "prompt q7", "fault": "status", "status": 500, "attempts": 1},
+            {"models": ["judge"], "answer": '{"score": 8}'},
+        ]
+        with running_mock(rules=rules) as mock:
+            path = study(tmp_path, changes={"replay": {"max_attempts": 1}})
+            write_yaml(tmp_path / "judge.yaml", judge_rubric(mock.url))
+            asked = [path, "--verifier", "judge", "--rubric", tmp_path / "judge.yaml", "--folder", tmp_path / "v"]
+            with pytest.raises(Incomplete, match="run the same command again"):
+                run(*asked, "--out", tmp_path / "s.csv")
+            assert not (tmp_path / "s.csv").exists()
+            assert mock.counts()["requests_by_model"] == {"judge": 12}
+            code, _, err = run(*asked, "--out", tmp_path / "s.csv")
+            assert code == 0, err
+            assert mock.counts()["requests_by_model"] == {"judge": 13}
+        assert {row["score_cheap"] for row in read(tmp_path / "s.csv")} == {"0.8"}
+        assert "what verifying 12 replies of cheap cost is unknown" in err  # the study names no prices
+
+    def test_offline_asks_nobody(self, tmp_path: Path) -> None:
+        with running_mock(rules=[{"models": ["judge"], "answer": '{"score": 8}'}]) as mock:
+            path = study(tmp_path)
+            write_yaml(tmp_path / "judge.yaml", judge_rubric(mock.url))
+            asked = [path, "--verifier", "judge", "--rubric", tmp_path / "judge.yaml", "--folder", tmp_path / "v"]
+            with pytest.raises(Incomplete):
+                run(*asked, "--offline", "--out", tmp_path / "s.csv")
+            assert mock.counts()["requests_by_model"] == {}
+
+    def test_another_model_that_answers_for_the_judge_counts_for_nothing(self, tmp_path: Path) -> None:
+        rules = [
+            {"models": ["judge"], "contains": "prompt q7", "answer": '{"score": 9}', "served_model": "other"},
+            {"models": ["judge"], "answer": '{"score": 8}'},
+        ]
+        with running_mock(rules=rules) as mock:
+            path = study(tmp_path)
+            write_yaml(tmp_path / "judge.yaml", judge_rubric(mock.url))
+            asked = [path, "--verifier", "judge", "--rubric", tmp_path / "judge.yaml", "--folder", tmp_path / "v"]
+            assert run(*asked, "--out", tmp_path / "s.csv")[0] == 0
+        assert [row["id"] for row in read(tmp_path / "s.csv") if row["score_cheap"] == ""] == ["q7"]
