@@ -241,6 +241,17 @@ SENTENCES: Final = (
     N_("no routing run of this sign-off has this class; add a run that judges it"),
     N_("no reasoning-budget run of this sign-off has this class; add a run that judges it"),
     N_("no run of this sign-off judges it"),
+    N_("%(n)s outcome costs are computed from tokens at %(kind)s prices as of %(when)s."),
+    N_("the run kept no evidence bundle, so its figures cannot be computed again; run it without --no-evidence"),
+    N_("evidence.zip is missing from the run's folder"),
+    N_("result.json does not name the evidence.zip that is there"),
+    N_("not everything is in the bundle (%(free)s)"),
+    N_("not measured, the run has no tier of this name"),
+    N_("not measured, there are no outcomes"),
+    N_("not measured, no items with weight"),
+    N_("not measured, the run of today judged other items (%(n)s of %(n2)s are the same)"),
+    N_("no run of this sign-off can be held against it"),
+    N_("%(n)s points on the same items: too few %(what)s for a bound"),
     N_("there are no outcomes"),
     N_("no task times are known"),
     N_("some costs are unknown"),
@@ -266,6 +277,10 @@ _INSIDE: Final = {
         N_("judge error"),
         N_("truncated"),
         N_("error"),
+        N_("items"),
+        N_("conversations"),
+        N_("assumed"),
+        N_("cited"),
     )
 }
 """Words that stand in a sentence for themselves, which have a form of their own in other languages."""
