@@ -10,10 +10,12 @@ A `Fault` is one thing wrong at one place. Readers collect all faults of a file 
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import IO
 
 __all__ = [
     "HIDDEN",
@@ -22,6 +24,7 @@ __all__ = [
     "Incomplete",
     "InputError",
     "Undecided",
+    "fitted",
     "redact",
     "remember_secret",
     "remembered_secrets",
@@ -73,6 +76,7 @@ _SECRET_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
+_NARROWEST = 20
 _REMEMBERED: set[str] = set()
 _SHORTEST_SECRET = 8
 
@@ -129,6 +133,41 @@ def _escape(ch: str) -> str:
     return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(
         ch, f"\\u{ord(ch):04x}" if ord(ch) < 0x10000 else f"\\U{ord(ch):08x}"
     )
+
+
+def fitted(text: str, stream: IO[str]) -> str:
+    """`text` as it is for a file or a pipe; for a terminal its long lines broken at blanks, so that no word is cut.
+
+    What follows in a line is indented by two. A word that is longer than the terminal stays whole.
+    """
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+    except (OSError, ValueError, AttributeError):  # closed, or no file at all
+        columns = 0
+    if columns < _NARROWEST:
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _broken(line, columns - 1))
+
+
+def _broken(line: str, columns: int) -> list[str]:
+    if _width(line) <= columns:
+        return [line]
+    first, *words = line.split(" ")
+    parts, part = [], first
+    for word in words:
+        if part.strip() and _width(part) + 1 + _width(word) > columns:
+            parts.append(part.rstrip())
+            part = f"  {word}"
+        else:
+            part += f" {word}"
+    return [*parts, part]
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that a text takes: Korean letters, say, take two."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(ch) in "WF" else not unicodedata.combining(ch) for ch in text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ import typer
 from evalkit import __version__
 from evalkit.cli import streams
 from evalkit.cli.lazy import LazyCommand, LazyGroup
-from evalkit.errors import EvalkitError, Fault, InputError, redact, visible
+from evalkit.errors import EvalkitError, Fault, InputError, fitted, redact, visible
 
 __all__ = ["COMMANDS", "Commands", "app", "main"]
 
@@ -202,7 +202,7 @@ def _fail(message: str, code: int, *, debug: bool = False) -> int:
     with suppress(OSError, ValueError):  # stderr is full or closed: the exit code still says it
         if debug:
             typer.echo(_plain(redact(traceback.format_exc())), err=True)
-        typer.echo(message, err=True)
+        typer.echo(fitted(message, sys.stderr), err=True)
     return code
 
 

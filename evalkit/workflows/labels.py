@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, cast
 
-from evalkit.errors import Fault, InputError, visible
+from evalkit.errors import Fault, InputError, fitted, visible
 from evalkit.labels.base import read_base
 from evalkit.labels.read import read_labels
 from evalkit.labels.summary import summarise, summary_lines
@@ -148,4 +148,4 @@ def show(lines: Sequence[str], notices: Sequence[str]) -> None:
     for line in lines:
         print(visible(line, 2000))
     for notice in notices:
-        print(f"notice: {visible(notice, 2000)}", file=sys.stderr)
+        print(fitted(f"notice: {visible(notice, 2000)}", sys.stderr), file=sys.stderr)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from evalkit.errors import visible
+from evalkit.errors import fitted, visible
 from evalkit.study.bundled import bundled_path
 from evalkit.study.reasoning import override_reasoning, read_reasoning_study
 from evalkit.study.reasoning_models import ReasoningStudy
@@ -53,7 +53,7 @@ def run_ladder(options: LadderOptions) -> int:
     study = _collected(written, options)
     inputs = read_ladder(study)
     for note in inputs.notices:
-        print(f"note: {visible(note, 600)}", file=sys.stderr)
+        print(fitted(f"note: {visible(note, 600)}", sys.stderr), file=sys.stderr)
     refuse_to_overwrite(_read_files(study), list(_files(options, study)))  # before a look is booked
     if options.evidence:
         check_study(study)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
-from evalkit.errors import Incomplete, Undecided, visible
+from evalkit.errors import Incomplete, Undecided, fitted, visible
 from evalkit.replay import Progress
 from evalkit.study.bundled import bundled_path
 from evalkit.workflows.candidates import AnyStudy
@@ -62,7 +62,7 @@ def run_replay(options: ReplayOptions) -> int:
     else:
         replayed = replay(inputs, options.run, lambda: _progress(options.quiet), _say(options.quiet))
     for note in dict.fromkeys(replayed.notices):
-        print(f"note: {visible(note, 600)}", file=sys.stderr)
+        print(fitted(f"note: {visible(note, 600)}", sys.stderr), file=sys.stderr)
     _write(options, replayed)
     print("\n".join(_summary(study, replayed, quiet=options.quiet)))
     for line in _left(replayed, regraded=options.regrade):
@@ -93,7 +93,7 @@ def collected(study: S, options: RunOptions, *, quiet: bool) -> S:
 def _say(quiet: bool) -> Callable[[str], None]:
     def say(text: str) -> None:
         if not quiet:
-            print(f"to do: {visible(text, 600)}", file=sys.stderr)
+            print(fitted(f"to do: {visible(text, 600)}", sys.stderr), file=sys.stderr)
 
     return say
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from evalkit.errors import Fault, InputError, visible
+from evalkit.errors import Fault, InputError, fitted, visible
 from evalkit.study import override, read_study
 from evalkit.study.bundled import bundled_path
 from evalkit.study.models import RoutingStudy
@@ -52,7 +52,7 @@ def run(options: Options) -> int:
             print(line)
         return 0
     for note in inputs.notices:
-        print(f"note: {visible(note, 600)}", file=sys.stderr)
+        print(fitted(f"note: {visible(note, 600)}", sys.stderr), file=sys.stderr)
     refuse_to_overwrite(_read_files(study), _files(options, study))  # before a look is booked
     if options.evidence:
         check_study(study)
@@ -151,7 +151,7 @@ def _print(options: Options, judged: RouteSweep, written: dict[str, Path]) -> No
     verdict, looks = judged.document["verdict"], judged.document["looks"]
     if not looks["recorded"]:
         what = "this look at the labels could not be recorded beside them, so later looks will count too few"
-        print(f"note: {what}", file=sys.stderr)
+        print(fitted(f"note: {what}", sys.stderr), file=sys.stderr)
     if options.quiet:
         print(visible(verdict["headline"], 300))
         return

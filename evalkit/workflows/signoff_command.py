@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evalkit.errors import Fault, InputError, visible
+from evalkit.errors import Fault, InputError, fitted, visible
 from evalkit.signoff.digest import MANIFEST, SIGNOFF
 from evalkit.signoff.policy import read_policy
 from evalkit.signoff.redacted import document_bytes
@@ -132,6 +132,7 @@ def _say(options: SignOffOptions, document: Mapping[str, Any], folder: Path) -> 
     code = signoff_exit_code(document)
     if code and verdict["decision"] not in FAIL_ON[options.fail_on]:
         said = verdict["decision"].replace("_", " ")
-        print(f"note: the verdict is {said}; --fail-on {options.fail_on} makes it exit code 0", file=sys.stderr)
+        told = f"note: the verdict is {said}; --fail-on {options.fail_on} makes it exit code 0"
+        print(fitted(told, sys.stderr), file=sys.stderr)
         return 0
     return code

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evalkit.errors import Fault, InputError, visible
+from evalkit.errors import Fault, InputError, fitted, visible
 from evalkit.grading.items import Item
 from evalkit.grading.preflight import rubric_faults
 from evalkit.grading.read_rubric import read_rubric
@@ -98,7 +98,7 @@ def score_replies(options: VerifierOptions) -> int:
     _check(scores, options)
     write_table(options.out, _columns(labels.ids, scores))
     for note in dict.fromkeys([*notices, *_notices(scores, replies, options, study)]):
-        print(f"note: {visible(note, 600)}", file=sys.stderr)
+        print(fitted(f"note: {visible(note, 600)}", sys.stderr), file=sys.stderr)
     if not options.quiet:
         print("\n".join(_lines(scores, options, study)))
     return 0
