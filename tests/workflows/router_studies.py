@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.workflows.studies import write_csv, write_items, write_study
 
@@ -56,3 +59,19 @@ def write_routers(folder: Path, *routers: dict[str, Any], n: int = 600, **change
     (folder / "rules.yaml").write_text(RULES, encoding="utf-8")
     chosen = routers or (KEYWORDS, VENDOR, NOISE)
     write_study(folder, router=None, routers=[dict(router) for router in chosen], **changes)
+
+
+def looks(folder: Path) -> list[dict[str, Any]]:
+    """The looks that were booked at the labels of a study."""
+    found: list[dict[str, Any]] = json.loads((folder / "labels.csv.looks.json").read_text("utf-8"))["looks"]
+    return found
+
+
+def verified(capsys: pytest.CaptureFixture[str], folder: Path) -> tuple[int, str]:
+    """What `evalkit verify` says of a run: its exit code and all that it prints."""
+    from evalkit.cli.app import main
+
+    capsys.readouterr()
+    code = main(["verify", str(folder)])
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err

@@ -1,0 +1,85 @@
+"""Judged items that a router was trained on: named, or left out for all routers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.workflows.router_studies import KEYWORDS, VENDOR, looks, verified, write_routers
+from tests.workflows.studies import evalkit
+
+TRAINED = VENDOR | {"train": "train.jsonl"}
+
+
+def _train(folder: Path, *rows: tuple[str, str]) -> None:
+    lines = [
+        json.dumps({"id": i, "prompt": prompt, "required_tier": "cheap", "risk": "low"}) for i, prompt in rows
+    ]
+    (folder / "train.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_leaks_are_an_error_that_names_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path, KEYWORDS, TRAINED)
+    _train(tmp_path, ("t1", "question 3 about a greeting"), ("t2", "something else altogether, of no judged item"))
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 2
+    assert "field routers[1].train: vendor: " in ran.err
+    assert "q3 is in training as t1 (exact)" in ran.err
+    assert "leaks: drop" in ran.err
+    assert ran.wrote_nothing()
+    assert not (tmp_path / "labels.csv.looks.json").exists()
+
+
+def test_dropped_leaks_are_judged_by_no_router(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path, KEYWORDS, TRAINED | {"leaks": "drop"})
+    _train(tmp_path, ("t1", "question 3 about a greeting"), ("t2", "Question 8 about a CONTRACT!"))
+    ran = evalkit(capsys, tmp_path)
+    result = ran.result
+    assert ran.code == 0, ran.err
+    left = result["left_out"]["ids"]
+    assert {"q3", "q8"} <= set(left)
+    assert result["left_out"]["items"] == len(left) < 60
+    assert result["counts"]["items"] == 600 - len(left)
+    rows = {row["name"]: row for row in result["routers"]}
+    assert {leak["id"] for leak in rows["vendor"]["leaks"]} == set(left)
+    assert {"q3": "t1", "q8": "t2"}.items() <= {x["id"]: x["training_id"] for x in rows["vendor"]["leaks"]}.items()
+    assert rows["vendor"]["leaks_checked"] is True
+    assert rows["keywords"]["leaks"] == []
+    assert any(
+        f"{len(left)} labelled items were left out for all routers, being in the training labels of vendor" in said
+        for said in result["evidence_limits"]
+    )
+    import gzip
+
+    judged = [
+        json.loads(line)["id"]
+        for line in gzip.decompress((ran.folder / "items.jsonl.gz").read_bytes()).splitlines()
+    ]
+    assert set(judged) == {f"q{i}" for i in range(600)} - set(left)
+    (look,) = looks(tmp_path)
+    assert "left_out" in look
+    assert verified(capsys, ran.folder)[0] == 0
+
+
+def test_to_leave_out_others_is_another_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path, KEYWORDS, TRAINED | {"leaks": "drop"})
+    _train(tmp_path, ("t1", "question 3 about a greeting"))
+    evalkit(capsys, tmp_path)
+    _train(tmp_path, ("t1", "question 3 about a greeting"), ("t2", "question 8 about a contract"))
+    second = evalkit(capsys, tmp_path)
+    assert second.result["looks"]["delta"] is None
+    assert second.code == 3
+
+
+def test_where_every_item_leaked_nothing_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_routers(tmp_path, KEYWORDS, TRAINED | {"leaks": "drop"}, n=20)
+    import csv
+
+    with (tmp_path / "labels.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    _train(tmp_path, *((f"t{i}", row["prompt"]) for i, row in enumerate(rows)))
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 2
+    assert "every judged item stands in the training labels of a router" in ran.err
