@@ -44,6 +44,31 @@ def fit(
 
 
 @app.command()
+def embed(
+    study: _Study,
+    router: _Router = None,
+    max_spend: Annotated[
+        str | None, typer.Option("--max-spend", help="USD that embeddings may cost in all, never passed.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how many calls it takes, and call nobody.")
+    ] = False,
+    quiet: _Quiet = False,
+) -> None:
+    """Collect the embeddings of a semantic router whose embedding is a model of LiteLLM: embedding: openai/NAME.
+
+    Each training and judged text is asked for once and kept in embeddings.sqlite beside the study; fit, score and
+    route-sweep read them there and call nobody. The same command resumes. Exit codes: 0 done, 2 usage or input
+    error, 4 not complete yet (nothing is lost).
+    """
+    from evalkit.workflows.replay_options import usd
+    from evalkit.workflows.router_embed import embed_command
+
+    cap = usd("--max-spend", max_spend)
+    raise typer.Exit(embed_command(study, router=router, max_spend_usd=cap, dry_run=dry_run, quiet=quiet))
+
+
+@app.command()
 def score(
     study: _Study,
     out: Annotated[Path, typer.Option("--out", help="Scores to write: .csv, .jsonl or .parquet.")],

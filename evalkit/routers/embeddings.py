@@ -1,4 +1,4 @@
-"""Embeddings of texts without a network: WordLlama, whose weights are in its package.
+"""Embeddings of texts without a network: WordLlama, whose weights are in its package, or stored ones.
 
 Imported where a router is fitted or run, not before: it needs scikit-learn.
 """
@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from evalkit.errors import Fault, InputError
+from evalkit.routers.stored_embeddings import MOST_CHARACTERS, embedded
 
-__all__ = ["WordLlamaEmbedding", "wordllama_weights_sha256"]
+__all__ = ["StoredEmbedding", "WordLlamaEmbedding", "wordllama_weights_sha256"]
 
-MOST_CHARACTERS = 20_000
-"""Characters of a text that are embedded: its beginning."""
 _BATCH = 64
 
 
@@ -53,6 +52,24 @@ class WordLlamaEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     )
         length = np.sqrt((out * out).sum(axis=1, keepdims=True))
         return np.asarray(out / np.where(length > 0, length, 1.0))
+
+
+class StoredEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """(N, D): the embeddings of a provider's model, as they were collected into the ledger that is at hand
+    (`stored_embeddings.embeddings_in`). Nothing but the parameters is kept with a model."""
+
+    def __init__(self, model: str = "", dimensions: int | None = None) -> None:
+        self.model = model
+        self.dimensions = dimensions
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Nothing is learned."""
+        self.n_features_in_ = 1
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """X (N,) texts. Raises `InputError` where one has no embedding."""
+        return embedded(self.model, self.dimensions, [str(text) for text in X])
 
 
 @lru_cache(maxsize=1)

@@ -24,7 +24,7 @@ from evalkit.labels.labelset import UNSOLVABLE, LabelSet
 from evalkit.routers.folds import dealt
 from evalkit.routers.items import Requests, requests_of
 from evalkit.routers.leaks import alike, find_leaks
-from evalkit.routers.options import EMBEDDED, FitOptions
+from evalkit.routers.options import EMBEDDED, WORDLLAMA, FitOptions
 from evalkit.routers.sketches import Sketches, sketches_of
 from evalkit.tabular.fingerprint import canonical_json
 from evalkit.tabular.names import quoted
@@ -153,7 +153,7 @@ def fit_router(
         models.append(model)
     counts = {name: int((labels.required == k).sum()) for k, name in enumerate([*labels.tiers, UNSOLVABLE])}
     embedded = None
-    if EMBEDDED in options.features and estimator is None:
+    if EMBEDDED in options.features and options.embedding == WORDLLAMA and estimator is None:
         from evalkit.routers.embeddings import wordllama_weights_sha256
 
         embedded = wordllama_weights_sha256()

@@ -22,7 +22,7 @@ from evalkit.errors import Fault, InputError, visible
 from evalkit.labels.labelset import UNSOLVABLE
 from evalkit.routers.fit import FittedRouter, versions_of
 from evalkit.routers.model_file import model_bytes, read_models
-from evalkit.routers.options import EMBEDDED, options_of
+from evalkit.routers.options import EMBEDDED, WORDLLAMA, options_of
 from evalkit.routers.sketches import MOST_HASHES, MOST_LEVEL, Sketches, joined
 from evalkit.study.files import read_text
 
@@ -112,7 +112,7 @@ def read_router(folder: str | Path) -> StoredRouter:
     for model in models:
         _check_classes(model, len(tiers), str(at / MODEL))
     embedded = document.get("embedding_sha256")
-    if EMBEDDED in options.features:
+    if EMBEDDED in options.features and options.embedding == WORDLLAMA:
         _check_embedding(embedded, str(at))
     versions = said.mapping("versions")
     fitted = FittedRouter(

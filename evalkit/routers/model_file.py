@@ -30,6 +30,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 _OWN = frozenset(
     f"evalkit.routers.{name}"
     for name in (
+        "embeddings.StoredEmbedding",
         "embeddings.WordLlamaEmbedding",
         "estimators.CategoryLookup",
         "estimators.GroupCalibrated",

@@ -11,12 +11,13 @@ from evalkit.errors import Fault, InputError, visible
 from evalkit.study.models import Router
 from evalkit.tabular.names import did_you_mean, quoted
 
-__all__ = ["EMBEDDED", "FitOptions", "fit_options", "options_of"]
+__all__ = ["EMBEDDED", "WORDLLAMA", "FitOptions", "fit_options", "options_of"]
 
 Estimator = Literal["logistic", "lookup", "neighbours"]
 
 _TEXT = ("words", "characters", "category", "length")
 EMBEDDED = "embedding"
+WORDLLAMA = "wordllama"
 _FEATURES = {"classifier": _TEXT, "semantic": (EMBEDDED, "category", "length")}
 _ESTIMATORS = {"classifier": ("logistic", "lookup"), "semantic": ("logistic", "neighbours")}
 _DIMENSIONS = (64, 128, 256)
@@ -31,7 +32,7 @@ class FitOptions:
     penalty. smoothing: how many items of the overall mean a category or a neighbourhood is mixed with.
     neighbours: how many. unsolvable: items that no tier gets right are no needs; `cheapest` trains on them as
     such, `leave_out` leaves them out. folds: of the cross-fitting, and of the calibration. embedding, dimensions:
-    of the semantic kind.
+    of the semantic kind; with wordllama 64, 128 or 256, else None for as many as the model gives.
     """
 
     kind: Literal["classifier", "semantic"]
@@ -42,8 +43,8 @@ class FitOptions:
     neighbours: int = 50
     unsolvable: Literal["cheapest", "leave_out"] = "cheapest"
     folds: int = 5
-    embedding: str = "wordllama"
-    dimensions: int = 256
+    embedding: str = WORDLLAMA
+    dimensions: int | None = 256
 
     def as_json(self) -> dict[str, Any]:
         """The options as plain values."""
@@ -80,8 +81,8 @@ def options_of(
         neighbours=int(reader.number("neighbours", 50, _whole(1, 10_000), "a whole number from 1 to 10000")),
         unsolvable=cast(Any, reader.choice("unsolvable", ("cheapest", "leave_out"), "cheapest")),
         folds=int(reader.number("folds", 5, _whole(2, 20), "a whole number from 2 to 20")),
-        embedding=reader.text("embedding", "wordllama"),
-        dimensions=int(reader.number("dimensions", 256, lambda v: v in _DIMENSIONS, "64, 128 or 256")),
+        embedding=reader.text("embedding", WORDLLAMA),
+        dimensions=reader.dimensions(),
     )
     reader.raise_if_any()
     return found
@@ -131,6 +132,13 @@ class _Reader:
             return float(value)
         self.fault(key, f"is {visible(value)}, which is not {span}", f"write {span}")
         return default
+
+    def dimensions(self) -> int | None:
+        if self.given.get("embedding", WORDLLAMA) == WORDLLAMA:
+            return int(self.number("dimensions", 256, lambda v: v in _DIMENSIONS, "64, 128 or 256"))
+        if self.given.get("dimensions") is None:
+            return None
+        return int(self.number("dimensions", 256, _whole(1, 10_000), "a whole number from 1 to 10000"))
 
     def features(self, default: tuple[str, ...]) -> tuple[str, ...]:
         value = self.given.get("features", list(default))

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from evalkit.routers.embeddings import WordLlamaEmbedding
+from evalkit.routers.embeddings import StoredEmbedding, WordLlamaEmbedding
 from evalkit.routers.estimators import (
     CategoryLookup,
     GroupCalibrated,
@@ -22,7 +22,7 @@ from evalkit.routers.estimators import (
     TextLength,
 )
 from evalkit.routers.items import Requests
-from evalkit.routers.options import EMBEDDED, FitOptions
+from evalkit.routers.options import EMBEDDED, WORDLLAMA, FitOptions
 
 __all__ = ["inputs_of", "pipeline_of"]
 
@@ -63,10 +63,16 @@ def _hashed(analyzer: str, least: int, most: int) -> Pipeline:
     return Pipeline([("counts", counts), ("weights", weights), ("seen", VarianceThreshold())])
 
 
+def _embedding(options: FitOptions) -> Any:
+    if options.embedding == WORDLLAMA:
+        return WordLlamaEmbedding(options.dimensions or 256)
+    return StoredEmbedding(options.embedding, options.dimensions)
+
+
 _PARTS: dict[str, Any] = {
     "words": lambda options: (_hashed("word", 1, 2), 0),
     "characters": lambda options: (_hashed("char_wb", 3, 5), 0),
     "category": lambda options: (OneHotEncoder(handle_unknown="ignore"), [1]),
     "length": lambda options: (Pipeline([("measures", TextLength()), ("scale", StandardScaler())]), 0),
-    EMBEDDED: lambda options: (WordLlamaEmbedding(options.dimensions), 0),
+    EMBEDDED: lambda options: (_embedding(options), 0),
 }

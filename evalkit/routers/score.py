@@ -19,6 +19,7 @@ from evalkit.routers.options import fit_options
 from evalkit.routers.python_function import call_router, source_sha256
 from evalkit.routers.rules import read_rules
 from evalkit.routers.sketches import sketches_of
+from evalkit.routers.stored_embeddings import EMBEDDINGS, embeddings_in
 from evalkit.study.models import Router, RoutingStudy, Source, TrainedOn
 from evalkit.tabular.fingerprint import Fingerprint, order_of
 from evalkit.tabular.names import quoted
@@ -60,7 +61,8 @@ def score_items(study: RoutingStudy, router: Router, labels: LabelSet) -> Router
         return _by_rules(study, router, labels)
     if spec.kind == "python":
         return _by_function(study, router, labels)
-    return _by_model(study, router, labels)
+    with embeddings_in(study.base / EMBEDDINGS):
+        return _by_model(study, router, labels)
 
 
 def leaks_of(router: Router, labels: LabelSet, study: RoutingStudy) -> tuple[Leak, ...]:

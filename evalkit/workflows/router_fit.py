@@ -17,6 +17,7 @@ from evalkit.routers.leaks import find_leaks
 from evalkit.routers.options import fit_options
 from evalkit.routers.score import read_train
 from evalkit.routers.sketches import sketches_of
+from evalkit.routers.stored_embeddings import EMBEDDINGS, embeddings_in
 from evalkit.study.models import Router, RoutingStudy
 from evalkit.tabular.names import quoted
 from evalkit.tabular.write import write_atomic
@@ -52,7 +53,8 @@ def fit_command(
         refuse_to_overwrite([study, read.labels.path, None if one.train is None else one.train.path], [json_file])
     options = fit_options(one, str(study))
     labels, crossed = _training(read, one)
-    fitted = fit_router(labels, options, seed=read.seed, cross_fitted=crossed)
+    with embeddings_in(read.base / EMBEDDINGS):
+        fitted = fit_router(labels, options, seed=read.seed, cross_fitted=crossed)
     notices = [*read.notices, *labels.notices, *fitted.notices]
     if not crossed:
         notices += _leaks(read, one, fitted)
