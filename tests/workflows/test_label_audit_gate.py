@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -13,19 +12,7 @@ import pytest
 from scipy.stats import beta
 
 from evalkit.cli.app import main
-
-STUDY = """study: planted
-kind: routing
-labels: labels.jsonl
-outcomes: outcomes.csv
-tiers: [{name: cheap}, {name: strong}]
-router: {scores: scores.csv, higher_means: needs_stronger, trained_on: other_items, cost_usd: 0, seconds: 0}
-risk:
-  high: {under_route_loss: 0.02, max_under_route: 0.05}
-bootstrap_replicates: 200
-seed: 7
-"""
-N, NEEDS = 900, 300
+from tests.workflows.audits import NEEDS, STUDY, N, audited, judged, run, sweep, write
 
 
 @pytest.fixture(scope="module")
@@ -40,67 +27,6 @@ def world() -> list[dict[str, Any]]:
         score = rng.uniform(0.5, 1) if need and not slip else rng.uniform(0, 0.5)
         rows.append({"id": f"q{i}", "need": need, "slip": slip, "score": float(score)})
     return rows
-
-
-def write(folder: Path, world: list[dict[str, Any]], *, miss: bool) -> Path:
-    """The study, labelled by the annotator who misses needs, or rightly."""
-    with (folder / "labels.jsonl").open("w", encoding="utf-8") as file:
-        for row in world:
-            said = "strong" if row["need"] and not (miss and row["slip"]) else "cheap"
-            record = {"id": row["id"], "prompt": f"question {row['id']}", "required_tier": said, "risk": "high"}
-            file.write(json.dumps(record) + "\n")
-    with (folder / "scores.csv").open("w", encoding="utf-8", newline="") as file:
-        out = csv.writer(file, lineterminator="\n")
-        at = [row["score"] if miss or not row["slip"] else row["score"] + 0.5 for row in world]
-        out.writerows([("id", "score"), *((row["id"], score) for row, score in zip(world, at, strict=True))])
-    with (folder / "outcomes.csv").open("w", encoding="utf-8", newline="") as file:
-        out = csv.writer(file, lineterminator="\n")
-        out.writerow(("id", "tier", "status", "cost_usd", "task_s"))
-        for row in world:
-            out.writerow((row["id"], "cheap", "wrong" if row["need"] else "ok", 0.001, 1))
-            out.writerow((row["id"], "strong", "ok", 0.02, 2))
-    (folder / "study.yaml").write_text(STUDY, encoding="utf-8")
-    return folder / "study.yaml"
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main([str(a) for a in arguments])
-    shown = capsys.readouterr()
-    return code, shown.out, shown.err
-
-
-def sweep(capsys: Any, folder: Path, out: str = "run") -> tuple[int, dict[str, Any]]:
-    code, _, err = run(capsys, "route-sweep", folder / "study.yaml", "--out", folder / out, "--quiet")
-    assert code in {0, 1, 3}, err
-    return code, json.loads((folder / out / "result.json").read_text(encoding="utf-8"))
-
-
-def judged(folder: Path, world: list[dict[str, Any]]) -> Path:
-    """The drawn file, judged by somebody careful."""
-    need = {row["id"]: row["need"] for row in world}
-    with (folder / "audit.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        row["required_tier"] = "strong" if need[row["id"]] else "cheap"
-    with (folder / "audit.csv").open("w", encoding="utf-8", newline="") as file:
-        out = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        out.writeheader()
-        out.writerows(rows)
-    return folder / "audit.csv"
-
-
-def audited(capsys: Any, folder: Path, world: list[dict[str, Any]], *options: object) -> dict[str, Any]:
-    """Audit the study, and name the audit in it."""
-    study = folder / "study.yaml"
-    code, _, err = run(capsys, "labels", "audit", study, "--out", folder / "audit.csv", *options)
-    assert code == 0, err
-    code, _, err = run(
-        capsys, "labels", "audit", study, "--judged", judged(folder, world), "--json", folder / "audit.json"
-    )
-    assert code == 0, err
-    study.write_text(STUDY + "audit: audit.json\n", encoding="utf-8")
-    return json.loads((folder / "audit.json").read_text(encoding="utf-8"))
 
 
 class TestPlantedAnnotator:
@@ -348,121 +274,33 @@ class TestHostileAudits:
         assert 'there is no file "audit.json"' in err
 
 
-THREE = """study: three
-kind: routing
-labels: labels.jsonl
-outcomes: outcomes.csv
-tiers: [{name: cheap}, {name: mid}, {name: strong}]
-router: {scores: scores.csv, higher_means: cheap_is_enough, trained_on: other_items, cost_usd: 0, seconds: 0}
-risk:
-  low: {under_route_loss: 0.01}
-  high: {under_route_loss: 0.02, max_under_route: 0.15}
-bootstrap_replicates: 200
-seed: 7
-"""
-
-
-class TestOtherShapes:
-    """Three tiers, where 60 % of the items certify; weights and conversations; a score that means the opposite."""
-
-    def write(self, folder: Path, *, secret: bool = False) -> list[dict[str, Any]]:
-        rng = np.random.default_rng(8)
-        world = []
-        for i in range(1600):
-            required = int(rng.choice(3, p=[0.5, 0.3, 0.2]))
-            demand = float(required + rng.uniform(0, 0.9))
-            world.append(
-                {"id": f"q{i}", "tier": ("cheap", "mid", "strong")[required], "need": required, "score": -demand}
-            )
-        with (folder / "labels.jsonl").open("w", encoding="utf-8") as file:
-            for i, row in enumerate(world):
-                said = {"id": row["id"], "prompt": "hm", "required_tier": row["tier"], "weight": 1 + i % 3,
-                        "risk": "high" if i % 4 else "low", "group": f"g{i // 2}"}  # fmt: skip
-                if secret and i == 5:
-                    said["prompt"] = "my key is sk-proj-FAKEfakeFAKEfake0123456789abcdefFAKE"
-                file.write(json.dumps(said) + "\n")
-        with (folder / "scores.csv").open("w", encoding="utf-8", newline="") as file:
-            out = csv.writer(file, lineterminator="\n")
-            out.writerows([("id", "score"), *((row["id"], row["score"]) for row in world)])
-        with (folder / "outcomes.csv").open("w", encoding="utf-8", newline="") as file:
-            out = csv.writer(file, lineterminator="\n")
-            out.writerow(("id", "tier", "status", "cost_usd", "task_s"))
-            for row in world:
-                for k, (name, usd) in enumerate((("cheap", 0.001), ("mid", 0.004), ("strong", 0.02))):
-                    out.writerow((row["id"], name, "ok" if k >= row["need"] else "wrong", usd, 1))
-        (folder / "study.yaml").write_text(THREE, encoding="utf-8")
-        return world
-
-    def audit(self, folder: Path, capsys: Any, world: list[dict[str, Any]], *options: object) -> dict[str, Any]:
-        study = folder / "study.yaml"
-        code, _, err = run(capsys, "labels", "audit", study, "--out", folder / "audit.csv", *options)
-        assert code == 0, err
-        true = {row["id"]: row["tier"] for row in world}
-        with (folder / "audit.csv").open(encoding="utf-8", newline="") as file:
-            rows = [{**row, "required_tier": true[row["id"]]} for row in csv.DictReader(file)]
-        with (folder / "audit.csv").open("w", encoding="utf-8", newline="") as file:
-            out = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            out.writeheader()
-            out.writerows(rows)
-        asked = ("labels", "audit", study, "--judged", folder / "audit.csv", "--json", folder / "audit.json")
-        code, _, err = run(capsys, *asked)
-        assert code == 0, err
-        study.write_text(THREE + "audit: audit.json\n", encoding="utf-8")
-        return json.loads((folder / "audit.json").read_text(encoding="utf-8"))
-
-    @pytest.mark.parametrize("options", [("--per-class", 400), ("--all", "--per-class", 400)])
-    def test_three_tiers_weights_and_conversations(self, options: Any, tmp_path: Path, capsys: Any) -> None:
-        world = self.write(tmp_path)
-        audit = self.audit(tmp_path, capsys, world, *options)
-        code, found = sweep(capsys, tmp_path)
-        assert code == 0, found["verdict"]
-        gate = found["gates"][0]
-        assert (gate["status"], gate["n_is"]) == ("certified", "conversations with a need")
-        row = found["label_audit"]["classes"][1]
-        assert row["cheap_labels"] == audit["classes"][1]["cheap_labels"] < found["counts"]["certifying"]
-        # R_true <= R + M / n, with M in units of the heaviest need.
-        share = row["missed_share_upper"]
-        n, k = gate["n"], gate["k"]
-        assert gate["upper_bound"] == pytest.approx(float(beta.ppf(0.975, k + 1, n - k)) + share)
-        missed = row["cheap_labels"] * (1 - 0.025 ** (1 / row["audited"]))
-        assert share >= missed / n * (1 - 1e-9)
-        assert run(capsys, "verify", tmp_path / "run")[0] == 0
-
-    def test_verify_reads_the_audit_where_a_key_was_hidden_in_the_labels(
-        self, tmp_path: Path, capsys: Any
-    ) -> None:
-        world = self.write(tmp_path, secret=True)
-        self.audit(tmp_path, capsys, world, "--all", "--per-class", 400)
-        code, found = sweep(capsys, tmp_path)
-        assert code == 0
-        assert found["provenance"]["evidence"]["hidden_in"] == ["labels"]
-        code, out, err = run(capsys, "verify", tmp_path / "run")
-        assert (code, err) == (0, ""), out
-
-    def test_verify_names_a_result_that_says_another_audit(self, tmp_path: Path, capsys: Any) -> None:
-        world = self.write(tmp_path)
-        self.audit(tmp_path, capsys, world, "--all", "--per-class", 400)
-        sweep(capsys, tmp_path)
-        file = tmp_path / "run" / "result.json"
-        document = json.loads(file.read_text(encoding="utf-8"))
-        document["label_audit"]["classes"][1]["missed_share_upper"] = 0.0001
-        file.write_text(json.dumps(document), encoding="utf-8")
-        code, out, err = run(capsys, "verify", tmp_path / "run")
-        assert code != 0
-        assert "label_audit" in out + err
-
-    def test_the_run_does_not_write_over_its_audit(self, tmp_path: Path, capsys: Any) -> None:
-        world = self.write(tmp_path)
-        self.audit(tmp_path, capsys, world, "--all", "--per-class", 400)
-        before = (tmp_path / "audit.json").read_bytes()
-        code, _, _ = run(
-            capsys,
-            "route-sweep",
-            tmp_path / "study.yaml",
-            "--out",
-            tmp_path / "run",
-            "--json",
-            tmp_path / "audit.json",
-        )
-        assert code == 2
-        assert (tmp_path / "audit.json").read_bytes() == before
+def test_of_several_routers_an_audit_covers_all_or_none(tmp_path: Path, world: Any, capsys: Any) -> None:
+    """The audit of a point is of one router; that of all cheap labels holds for each, at its part of the rate."""
+    write(tmp_path, world, miss=False)
+    shutil.copy(tmp_path / "scores.csv", tmp_path / "other.csv")
+    router = "{higher_means: needs_stronger, trained_on: other_items, cost_usd: 0, seconds: 0, "
+    lines = [line for line in STUDY.splitlines() if not line.startswith("router:")]
+    several = f"routers: [{router}name: a, scores: scores.csv}}, {router}name: b, scores: other.csv}}]"
+    text = "\n".join([*lines, several]) + "\n"
+    study = tmp_path / "study.yaml"
+    study.write_text(text, encoding="utf-8")
+    code, _, err = run(capsys, "labels", "audit", study, "--out", tmp_path / "audit.csv")
+    assert code == 2
+    assert "--all" in err
+    drawn = ("labels", "audit", study, "--all", "--per-class", 600, "--out", tmp_path / "audit.csv")
+    assert run(capsys, *drawn)[0] == 0
+    asked = ("labels", "audit", study, "--judged", judged(tmp_path, world), "--json", tmp_path / "audit.json")
+    assert run(capsys, *asked)[0] == 0
+    study.write_text(text + "audit: audit.json\n", encoding="utf-8")
+    code, found = sweep(capsys, tmp_path)
+    gate = found["gates"][0]
+    missed = 600 * (1 - 0.0125 ** (1 / 600))  # half of half
+    eta = missed / (missed + NEEDS)
+    rate = (
+        1 - 0.0125 ** (1 / NEEDS)
+        if gate["k"] == 0
+        else float(beta.ppf(1 - 0.0125, gate["k"] + 1, NEEDS - gate["k"]))
+    )
+    assert gate["upper_bound"] == pytest.approx(eta + (1 - eta) * rate)
+    assert found["label_audit"]["delta"] == pytest.approx(0.0125)
+    assert run(capsys, "verify", tmp_path / "run")[0] == 0
