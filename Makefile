@@ -62,6 +62,7 @@ bench: .venv/.run
 	$(PY) benchmarks/best_router.py
 	$(PY) benchmarks/false_worth_it.py
 	$(PY) benchmarks/personal_data.py
+	$(PY) benchmarks/logs.py
 	$(PY) benchmarks/replay.py
 
 clean:

@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 MOST_SECONDS = 60.0
 MOST_BYTES = 10**9
-MOST_OF_BARE = 12.0
+MOST_OF_BARE = 4.0
 
 _SYSTEMS = (
     "You are the assistant of an online shop. Answer in the language of the customer, in at most five sentences. "

@@ -114,6 +114,12 @@ def sample(
     regions: Annotated[
         str, typer.Option("--regions", help="Countries whose telephone numbers need no country code.")
     ] = "KR,US,GB",
+    presidio: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--presidio", metavar="LANG=MODEL", help="Find names too, with Presidio and an installed spaCy model."
+        ),
+    ] = None,
     column: _Columns = None,
     encoding: _Encoding = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the draw.")] = 0,
@@ -142,6 +148,7 @@ def sample(
         seed=seed,
         json_file=json_file,
         quiet=quiet,
+        presidio=presidio or [],
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from evalkit.errors import EvalkitError, Fault, InputError
-from evalkit.labels.personal_data import cleaned, cleaned_json, personal_spans
+from evalkit.labels.personal_data import Finder, cleaned, cleaned_json, personal_spans
 from evalkit.tabular.faults import Faults
 from evalkit.tabular.fields import Fields
 from evalkit.tabular.ids import read_ids, repeated
@@ -88,17 +88,24 @@ def read_log(
     columns: Mapping[str, str] | None = None,
     encoding: str | None = None,
     regions: Sequence[str] = ("KR", "US", "GB"),
+    also: Finder | None = None,
 ) -> Log:
     """The requests of a CSV, JSONL, JSON or Parquet file with `prompt` or `messages`; the rest is optional.
+
+    What `also` finds in texts is removed beside what the rules find.
 
     Raises `InputError` with every fault of the file, without any of its values.
     """
     with withheld():
-        return _read(source, columns, encoding, regions)
+        return _read(source, columns, encoding, regions, also)
 
 
 def _read(
-    source: str | Path, columns: Mapping[str, str] | None, encoding: str | None, regions: Sequence[str]
+    source: str | Path,
+    columns: Mapping[str, str] | None,
+    encoding: str | None,
+    regions: Sequence[str],
+    also: Finder | None,
 ) -> Log:
     faults = Faults(str(source))
     id_column = (columns or {}).get("id", "id")
@@ -122,7 +129,7 @@ def _read(
                 values = table.values(names[name]) if nested else fields.texts(name, loose=True).to_pylist()
             raw[name] = [None if value == "" else value for value in values]
     faults.raise_if_any()
-    return _cleaned_log(table.file, raw, weight, regions, tuple(table.notices))
+    return _cleaned_log(table.file, raw, weight, regions, tuple(table.notices), also)
 
 
 def _ids(fields: Fields, faults: Faults) -> list[str]:
@@ -143,6 +150,7 @@ def _cleaned_log(
     weight: np.ndarray[Any, np.dtype[np.float64]],
     regions: Sequence[str],
     notices: tuple[str, ...],
+    also: Finder | None,
 ) -> Log:
     removed: Counter[str] = Counter()
     renamed: Counter[str] = Counter()
@@ -159,7 +167,7 @@ def _cleaned_log(
             if name in {"id", "group", "risk", "category"}:
                 safe_value = _alias(name, value, aliases, renamed, regions)
             else:
-                safe_value = cleaned_json(value, removed, regions)
+                safe_value = cleaned_json(value, removed, regions, also)
             touched[i] |= safe_value is not value
             cleaned_values.append(safe_value)
     kept = np.array(keep, dtype=np.int64)

@@ -10,7 +10,7 @@ import operator
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,10 +25,14 @@ from evalkit.labels.personal_numbers import (
 )
 from evalkit.labels.personal_places import address_spans
 
-__all__ = ["KINDS", "cleaned", "cleaned_json", "personal_spans"]
+__all__ = ["KINDS", "Finder", "cleaned", "cleaned_json", "personal_spans"]
 
-KINDS = ("key", "email", "national_id", "card", "account", "phone", "address")
-"""What is looked for, in this order: where two overlap, the earlier kind names both."""
+KINDS = ("key", "email", "national_id", "card", "account", "phone", "address", "name")
+"""What is looked for, in this order: where two overlap, the earlier kind names both. Names are found only by a
+`Finder` that is given."""
+
+Finder = Callable[[str], Iterable[tuple[int, int, str]]]
+"""(start, end, kind) of what else is to be removed from a text."""
 
 _EMAIL = re.compile(
     r"(?<![\w.+%-])[\w+%'-]{1,64}(?:\.[\w+%'-]{1,64}){0,6}\s?(?:@|%40)\s?(?:[\w-]{1,63}\.){1,6}[A-Za-z가-힣]{2,24}(?![\w-])"
@@ -39,9 +43,9 @@ _UNUSUAL = re.compile("[^\x00-\x7f가-힣]")
 _NOT_DOMAIN = re.compile(r"(?i)@\s?[\d.]+[a-z]?$|\.(?:png|jpe?g|gif|svg|js|ts|py|css|html?)$")
 
 
-def cleaned(text: str, found: Counter[str], regions: Sequence[str] = REGIONS) -> str:
+def cleaned(text: str, found: Counter[str], regions: Sequence[str] = REGIONS, also: Finder | None = None) -> str:
     """`text` with personal data replaced by its kind; adds to `found` how many of each kind there were."""
-    spans = _spans(text, tuple(regions))
+    spans = _spans(text, tuple(regions)) if also is None else personal_spans(text, regions, also)
     if not spans:
         return text
     parts, at = [], 0
@@ -52,18 +56,20 @@ def cleaned(text: str, found: Counter[str], regions: Sequence[str] = REGIONS) ->
     return "".join([*parts, text[at:]])
 
 
-def cleaned_json(value: Any, found: Counter[str], regions: Sequence[str] = REGIONS) -> Any:
+def cleaned_json(
+    value: Any, found: Counter[str], regions: Sequence[str] = REGIONS, also: Finder | None = None
+) -> Any:
     """A JSON value with every text in it `cleaned`, names of keys included; numbers are looked at as text.
 
     The value itself where there is nothing to remove.
     """
     if isinstance(value, str):
-        return cleaned(value, found, regions)
+        return cleaned(value, found, regions, also)
     if isinstance(value, list):
-        parts = [cleaned_json(part, found, regions) for part in value]
+        parts = [cleaned_json(part, found, regions, also) for part in value]
         return value if all(map(operator.is_, parts, value)) else parts
     if isinstance(value, dict):
-        pairs = {cleaned(str(k), found, regions): cleaned_json(v, found, regions) for k, v in value.items()}
+        pairs = {cleaned(str(k), found, regions): cleaned_json(v, found, regions, also) for k, v in value.items()}
         same = all(map(operator.is_, pairs, value)) and all(map(operator.is_, pairs.values(), value.values()))
         return value if same and len(pairs) == len(value) else pairs
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -72,12 +78,15 @@ def cleaned_json(value: Any, found: Counter[str], regions: Sequence[str] = REGIO
     return value
 
 
-def personal_spans(text: str, regions: Sequence[str] = REGIONS) -> list[tuple[int, int, str]]:
+def personal_spans(
+    text: str, regions: Sequence[str] = REGIONS, also: Finder | None = None
+) -> list[tuple[int, int, str]]:
     """(start, end, kind) of all personal data in `text`, in order, none overlapping another.
 
     Digits and letters of full width and characters that are not seen (zero width) hide nothing.
     """
-    return list(_spans(text, tuple(regions)))
+    found = list(_spans(text, tuple(regions)))
+    return found if also is None else _merged([*found, *also(text)])
 
 
 @lru_cache(maxsize=1024)  # system prompts, roles and names of keys stand in a log again and again
@@ -88,8 +97,14 @@ def _spans(text: str, regions: tuple[str, ...]) -> Sequence[tuple[int, int, str]
         for start, end in spans(plain):
             if end > start:
                 found.append((start, end, kind))
-    if not found:
-        return ()
+    merged = _merged(found)
+    if place is None:
+        return merged
+    return [(place[start], place[end - 1] + 1, kind) for start, end, kind in merged]
+
+
+def _merged(found: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """The spans in order, those that overlap as one."""
     rank = {kind: i for i, kind in enumerate(KINDS)}
     found.sort(key=lambda span: (span[0], rank[span[2]]))
     merged: list[tuple[int, int, str]] = []
@@ -100,9 +115,7 @@ def _spans(text: str, regions: tuple[str, ...]) -> Sequence[tuple[int, int, str]
             merged[-1] = (before[0], max(before[1], end), first)
         else:
             merged.append((start, end, kind))
-    if place is None:
-        return merged
-    return [(place[start], place[end - 1] + 1, kind) for start, end, kind in merged]
+    return merged
 
 
 def _finders(

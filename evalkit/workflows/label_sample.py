@@ -37,6 +37,7 @@ def sample_log(
     seed: int,
     json_file: Path | None,
     quiet: bool,
+    presidio: Sequence[str] = (),
 ) -> None:
     """Read, clean, draw, write. Raises `InputError`, in which no value of the log is told."""
     check_table_suffix(out)
@@ -54,7 +55,12 @@ def sample_log(
         faults.append(Fault(f"{quoted(by)} is no stratum", "write risk, category or none", field="--by"))
     if faults:
         raise InputError(faults)
-    read = read_log(log, columns=mapping, encoding=encoding, regions=areas)
+    also = None
+    if presidio:
+        from evalkit.labels.presidio import presidio_names
+
+        also = presidio_names(pairs_in("--presidio", presidio))
+    read = read_log(log, columns=mapping, encoding=encoding, regions=areas, also=also)
     field = by or next((name for name in _STRATA if name in read.columns), "none")
     if field != "none" and field not in read.columns:
         fix = f"name the column: --column {field}=COLUMN, or draw without strata: --by none"
@@ -165,7 +171,9 @@ def _lines(out: Path, document: dict[str, Any]) -> list[str]:
     lines.append(f"personal data removed: {kinds or 'none found'} (in {data['rows']:,} rows)")
     if data["renamed"]:
         lines.append("renamed: " + ", ".join(f"{n:,} {name}" for name, n in data["renamed"].items()))
-    lines.append("names, and what a sentence only tells, are not found: look before you share the file")
+    unseen = "not all names, and nothing that" if removed["name"] else "names, and what"
+    missed = "is found" if removed["name"] else "are not found"
+    lines.append(f"{unseen} a sentence only tells, {missed}: look before you share the file")
     near = document["near_duplicates"]
     lines.append(f"near duplicates left out: {near['rows']:,}; their traffic stays in the weights")
     if document["rows_without_text"]:
