@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -95,5 +96,13 @@ def _reply(found: Any, exchange: Exchange) -> Reply | Failure:
         text=text,
         finish_reason="stop",
         served_model=model if isinstance(model, str) else None,
-        usage=usage(mapping(said).get("usage")),
+        usage=_usage(mapping(said).get("usage")),
     )
+
+
+def _usage(given: Any) -> Mapping[str, Any] | None:
+    """The usage with the output of an embedding, which is none, where the total leaves no room for any."""
+    found = usage(given)
+    if found is None or found.get("total_tokens") != found.get("prompt_tokens"):
+        return found
+    return {**found, "completion_tokens": found.get("completion_tokens", 0)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from router_cases import HARD, planted
 from evalkit.cli.app import main
 from evalkit.errors import InputError
 from evalkit.labels.labelset import LabelSet
+from evalkit.replay import Ledger
 from evalkit.routers.stored_embeddings import embedded, embeddings_in, vector_of, vector_text
 from evalkit.tabular.write import write_table
 
@@ -128,6 +130,9 @@ def test_collect_fit_and_score(
     assert "100 of 100 texts have an embedding" in capsys.readouterr().out
     assert len(server.asked) == 105
     assert set(server.bodies[0]) <= {"model", "input", "encoding_format"}
+    with Ledger.read(folder / "embeddings.sqlite") as ledger:
+        paid = [attempt.cost_usd for attempt in ledger.every_attempt() if attempt.state == "reply"]
+    assert sum(cost for cost in paid if cost is not None) == Decimal(100 * 13) * Decimal("0.02") / 1_000_000
     assert run("embed", study) == 0
     assert len(server.asked) == 105  # nothing is asked twice
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")  # from here on nobody answers
