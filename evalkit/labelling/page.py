@@ -52,7 +52,8 @@ MESSAGES = {
     "saidNote": N_("Note: {note}"),
     "take": N_("Take it"),
     "lost": N_(
-        "The program does not answer, and this decision is not saved. Start it again and open its new address."
+        "The program does not answer. What is not in the count above is not saved. "
+        "Start it again and open its new address."
     ),
     "stale": N_("Another window has decided since. This page now shows the state on disk."),
     "refused": N_("Not saved: {why}"),

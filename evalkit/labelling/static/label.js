@@ -40,10 +40,14 @@
       options.body = JSON.stringify(body);
     }
     let answer;
-    try {
-      answer = await fetch("/api/" + path, options);
-    } catch {
-      throw new Trouble(0, "");
+    for (let left = body === undefined ? 3 : 1; answer === undefined; ) {
+      try {
+        answer = await fetch("/api/" + path, options);
+      } catch {
+        left -= 1;
+        if (left === 0) throw new Trouble(0, "");
+        await new Promise((done) => setTimeout(done, 200)); // reading again does no harm
+      }
     }
     if (answer.ok) return answer.json();
     let why = answer.statusText;
@@ -342,6 +346,7 @@
       return;
     }
     show(await fetched(k));
+    trouble("");
     tell(text ?? "");
   }
   async function step(by) {
