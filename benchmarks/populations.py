@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evalkit.routing.data import ClassLimit, Limits, RoutingData, Settings
+from evalkit.routing.data import AuditCounts, ClassLimit, LabelAudit, Limits, RoutingData, Settings
 from evalkit.routing.path import direction_mask
 from evalkit.statistics.bounds import upper_bound
 
@@ -310,6 +310,43 @@ def all_limits(n: int, towards: str) -> Setting:
     return Setting(f"all limits at once, towards the {towards} tier", n, chosen, draw, broken, 2 * DELTA)
 
 
+def audited(n: int, *, false_needs: bool = False) -> Setting:
+    """3 % of the needs have the lowest scores and are labelled cheap; half of the cheap labels are audited. With
+    `false_needs` a fifth of the labelled needs are none and go up always; 500 of them are audited too. The limit
+    is on the true rate; the naive choice believes what the audit saw."""
+    limit, missed_share = 0.08, 0.03
+
+    def draw(rng: np.random.Generator) -> RoutingData:
+        need = rng.random(n) < 0.4
+        missed = need & (rng.random(n) < missed_share)
+        false = ~need & (rng.random(n) < (1 / 6 if false_needs else 0.0))
+        labelled = (need & ~missed) | false
+        demand = np.where(need, rng.random(n), rng.random(n) ** 2)
+        demand[missed] = -rng.random(int(missed.sum()))
+        demand[false] = 2.0
+        cheap, needs = np.flatnonzero(~labelled), np.flatnonzero(labelled)
+        drawn = rng.choice(cheap, len(cheap) // 2, replace=False)
+        looked = rng.choice(needs, min(500, len(needs)) if false_needs else 0, replace=False)
+        counts = AuditCounts(
+            len(cheap),
+            len(drawn),
+            int(missed[drawn].sum()),
+            1.0,
+            len(needs),
+            len(looked),
+            int(false[looked].sum()),
+        )
+        audit = LabelAudit((counts,), np.zeros(n, dtype=np.int8))
+        return study(rng, demand, labelled.astype(np.int8), audit=audit)
+
+    def broken(thresholds: tuple[float, ...]) -> bool:
+        t = min(max(thresholds[0], 0.0), 1.0)
+        return missed_share * (thresholds[0] > -1.0) + (1 - missed_share) * t > limit
+
+    name = "needs labelled cheap" + (" and cheap as needs" if false_needs else "") + ", audited"
+    return Setting(name, n, rules(limit), draw, broken)
+
+
 SIZES = (300, 1000, 5000)
 SETTINGS: tuple[Setting, ...] = (
     *(one_class(n) for n in SIZES),
@@ -328,4 +365,6 @@ SETTINGS: tuple[Setting, ...] = (
     quality(3000, turns=3),
     *(all_limits(n, "cheap") for n in (1000, 5000)),
     *(all_limits(n, "strong") for n in (1000, 5000)),
+    *(audited(n) for n in (1000, 5000, 20_000)),
+    *(audited(n, false_needs=True) for n in (5000, 20_000)),
 )

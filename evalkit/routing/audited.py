@@ -125,19 +125,25 @@ def seen_share(data: RoutingData, risk: int, n: float) -> float:
     if counts.audited == 0:
         return 0.0
     missed = counts.cheap_labels * counts.scale * counts.missed / counts.audited
-    return missed / n if data.group is not None else missed / (missed + n)
+    if data.group is not None:
+        return missed / n
+    true_needs = n if data.k > 2 else n * (1.0 - _seen_wrong(counts))
+    return missed / (missed + true_needs) if missed > 0 else 0.0
 
 
 def seen_limit(data: RoutingData, risk: int, n: float, limit: float) -> float:
     """The observed rate among labelled units at which the estimate of the true rate is `limit`; below 0 where what
     is wrong with the labels is seen to break it alone."""
-    share, wrong = seen_share(data, risk, n), 0.0
-    if data.audit is not None and data.audit.classes[risk].needs_audited:
-        wrong = data.audit.classes[risk].needs_wrong / data.audit.classes[risk].needs_audited
+    share = seen_share(data, risk, n)
+    wrong = 0.0 if data.audit is None else _seen_wrong(data.audit.classes[risk])
     found = _label_limit(limit, share, wrong, above=data.k > 2, grouped=data.group is not None)
     if found is not None:
         return found
     return limit if share == wrong == 0 else -1.0
+
+
+def _seen_wrong(counts: AuditCounts) -> float:
+    return counts.needs_wrong / counts.needs_audited if counts.needs_audited else 0.0
 
 
 def _label_limit(limit: float, share: float, wrong: float, *, above: bool, grouped: bool) -> float | None:
