@@ -113,55 +113,68 @@ def _candidates(sets: _Sets, own: Sequence[int], threshold: float) -> Iterator[t
     """For each of the texts `own` (ascending) those before it that may be as similar as `threshold`, ascending."""
     if not own:
         return
-    seen = np.zeros(1 << _BUCKETS, dtype=np.uint32)
-    for i in own[:: max(1, len(own) // _COUNTED)]:
-        seen[_bucket(sets.made(i))] += 1
     size = np.zeros(len(own), dtype=np.int64)
     rest = np.zeros(len(own), dtype=np.int64)  # shingles behind the prefix
-    packed = array("Q")
-    for at, i in enumerate(own):
-        shingles = sets.made(i)
-        size[at] = shingles.size
-        rest[at] = max(0, math.ceil(threshold * shingles.size - _SLACK) - 1 - shingles.size // _MORE)
-        rank = (seen[_bucket(shingles)].astype(np.uint64) << np.uint64(40)) | (shingles >> np.uint64(24))
-        rank.sort()
-        prefix = (rank[: size[at] - rest[at]] ^ sets.salt(i)) << np.uint64(32)
-        packed.frombytes((prefix | np.uint64(at)).tobytes())
-    del seen
-    owners, starts, places, edges = _postings(np.frombuffer(packed, dtype=np.uint64), len(own))
-    del packed
+    owners, starts, places, edges = _postings(_prefixes(sets, own, threshold, size, rest), len(own))
     part = threshold / (1 + threshold)
     for at in range(len(own)):
         if edges[at] == edges[at + 1]:
             continue
-        mine = range(edges[at], edges[at + 1])
-        who, count = np.unique_counts(np.concatenate([owners[starts[k] : places[k]] for k in mine]))
+        mine = slice(edges[at], edges[at + 1])
+        runs = zip(starts[mine].tolist(), places[mine].tolist(), strict=True)
+        who, count = np.unique_counts(np.concatenate([owners[start:end] for start, end in runs]))
         least = np.ceil(part * (size[at] + size[who]) - _SLACK) - np.maximum(rest[at], rest[who])
+        enough = count >= least
+        if not enough.any():
+            continue
+        who = who[enough & (who < at)]
         alike = np.minimum(size[at], size[who]) >= threshold * np.maximum(size[at], size[who]) - _SLACK
-        found = np.sort(who[(count >= least) & alike & (who < at)]).tolist()
+        found = who[alike].tolist()
         if found:
             yield own[at], [own[k] for k in found if sets.kinds[own[k]] == sets.kinds[own[at]]]
 
 
+def _prefixes(sets: _Sets, own: Sequence[int], threshold: float, size: Positions, rest: Positions) -> Hashes:
+    """The shingles of every prefix, each with its owner in the lower half; fills in `size` and `rest`."""
+    seen = np.zeros(1 << _BUCKETS, dtype=np.uint32)
+    for i in own[:: max(1, len(own) // _COUNTED)]:
+        seen[_bucket(sets.made(i))] += 1
+    packed = array("Q")
+    for at, i in enumerate(own):
+        shingles = sets.made(i)
+        n = size[at] = shingles.size
+        rest[at] = max(0, math.ceil(threshold * n - _SLACK) - 1 - n // _MORE)
+        rank = (seen[_bucket(shingles)].astype(np.uint64) << np.uint64(40)) | (shingles >> np.uint64(24))
+        rank.sort()
+        prefix = (rank[: n - rest[at]] ^ sets.salt(i)) << np.uint64(32)
+        packed.frombytes((prefix | np.uint64(at)).tobytes())
+    return np.frombuffer(packed, dtype=np.uint64)
+
+
 def _postings(packed: Hashes, n: int) -> tuple[Places, Places, Places, list[int]]:
-    """Who holds which shingle of a prefix: `packed` has (shingle, owner) in the halves of a number and is sorted.
+    """Who holds which shingle of a prefix: `packed` has (shingle, owner) in the halves of a number and is used up.
 
     Gives the owners by shingle, each list ascending; then, by owner, of each entry whose shingle an owner before
     it holds too, the start and the end of these; and where the entries of each of the n owners lie.
     """
     packed.sort()
     owners = packed.astype(np.uint32)
-    token = (packed >> np.uint64(32)).astype(np.uint32)
-    new = np.ones(len(packed), dtype=bool)
-    np.not_equal(token[1:], token[:-1], out=new[1:])
-    start = np.arange(len(packed), dtype=np.uint32)
-    start[~new] = 0
+    packed >>= np.uint64(32)
+    first = np.ones(len(packed), dtype=bool)
+    np.not_equal(packed[1:], packed[:-1], out=first[1:])
+    del packed
+    start = np.arange(len(first), dtype=np.uint32)
+    start *= first
     np.maximum.accumulate(start, out=start)
-    follows = np.flatnonzero(~new)
-    by_owner = (owners[follows].astype(np.uint64) << np.uint64(32)) | follows.astype(np.uint64)
+    follows = np.flatnonzero(~first).astype(np.uint64)
+    by_owner = owners[follows].astype(np.uint64)
+    by_owner <<= np.uint64(32)
+    by_owner |= follows
+    del first, follows
     by_owner.sort()
     places = by_owner.astype(np.uint32)
-    edges = np.searchsorted(by_owner >> np.uint64(32), np.arange(n + 1, dtype=np.uint64)).tolist()
+    by_owner >>= np.uint64(32)
+    edges = np.searchsorted(by_owner, np.arange(n + 1, dtype=np.uint64)).tolist()
     return owners, start[places], places, edges
 
 
