@@ -41,7 +41,6 @@ POLL_S = 30.0
 """Seconds between two questions whether a batch has ended."""
 
 _CALL_S = 600.0
-_MOST_FAILURES = 100
 _DIGITS = 60
 _T = TypeVar("_T")
 
@@ -360,40 +359,19 @@ class _BatchRun:
                 tally.from_ledger += not any(step.key in self.replies for step in record.steps)
             elif isinstance(result, Failure):
                 last = record.steps[-1]
-                if keep or self.tried[last.key]:
-                    tally.failed[result.kind] += 1
                 if keep:
                     cell, message = record.cell, visible(result.message, 300)
-                    one = CellFailure(
-                        cell.item, cell.candidate, cell.sample, result.kind, message, self.tried[last.key]
-                    )
-                    if len(tally.failures) < _MOST_FAILURES:
-                        tally.failures.append(one)
+                    tries = self.tried[last.key]
+                    tally.fail(CellFailure(cell.item, cell.candidate, cell.sample, result.kind, message, tries))
+                elif self.tried[last.key]:
+                    tally.failed[result.kind] += 1
 
     def summary(self, elapsed_s: float) -> RunSummary:
-        tally = self.tally
         charged = charged_so_far(self.ledger, self.pricing)
-        return RunSummary(
+        return self.tally.summary(
             run=self.id,
-            ended=self.ended or "done",
-            cells=tally.settled if tally.cells is None else tally.cells,
-            replied=tally.replied,
-            from_ledger=tally.from_ledger,
-            failed=dict(tally.failed),
-            final=tally.final,
-            calls=tally.calls,
-            attempts=tally.attempts,
-            attempts_failed=dict(tally.attempts_failed),
-            spent_low_usd=tally.spent_low_usd,
-            spent_high_usd=tally.spent_high_usd,
-            possibly_billed=tally.possibly_billed,
-            unpriced=dict(tally.unpriced),
+            ended=self.ended,
             charged_usd=None if charged.unbounded else charged.usd,
-            possibly_paid_twice=tally.possibly_paid_twice,
-            over_bound=tally.over_bound,
-            endpoints={},
-            stopped={},
-            failures=tuple(tally.failures),
             elapsed_s=elapsed_s,
         )
 

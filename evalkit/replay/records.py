@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from evalkit.providers.call import Billed, Failure, FailureKind, Reply, Request
+from evalkit.providers.call import Failure, Reply, Request
+from evalkit.providers.recorded_rows import failure_from, reply_from
 
 __all__ = [
     "failure_from",
@@ -81,29 +82,8 @@ def reply_record(reply: Reply) -> Record:
     return {name: value for name, value in found.items() if value is not None and value != ()}
 
 
-def reply_from(record: Mapping[str, Any]) -> Reply:
-    """The reply that `reply_record` wrote; names it does not know are left out."""
-    known = {name: record[name] for name in _REPLY if record.get(name) is not None}
-    known["text"] = record.get("text")
-    for name in ("tool_calls", "notices"):
-        if name in known:
-            known[name] = tuple(known[name])
-    return Reply(**known)
-
-
 def failure_record(failure: Failure) -> Record:
     """The fields of a failure that have a value."""
     found = {name: getattr(failure, name) for name in _FAILURE}
     found |= {"kind": failure.kind.value, "billed": failure.billed.value}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def failure_from(record: Mapping[str, Any]) -> Failure:
-    """The failure that `failure_record` wrote; a kind of a later version is `other`."""
-    known = {name: record[name] for name in _FAILURE if record.get(name) is not None}
-    kinds = {kind.value for kind in FailureKind}
-    kind = str(known.get("kind"))
-    known["kind"] = FailureKind(kind) if kind in kinds else FailureKind.OTHER
-    known["billed"] = Billed(known.get("billed", Billed.UNKNOWN.value))
-    known.setdefault("message", "")
-    return Failure(**known)

@@ -286,30 +286,14 @@ class _Run:
             self.ledger.note_step(cell, step, key)
 
     def summary(self, lanes: list[Lane], elapsed_s: float) -> RunSummary:
-        tally = self.tally
-        unknown = self.unbounded_before or tally.unbounded
-        return RunSummary(
+        unknown = self.unbounded_before or self.tally.unbounded
+        return self.tally.summary(
             run=self.id,
-            ended=self.ended or "done",
-            cells=tally.settled if tally.cells is None else tally.cells,
-            replied=tally.replied,
-            from_ledger=tally.from_ledger,
-            failed=dict(tally.failed),
-            final=tally.final,
-            calls=tally.calls,
-            attempts=tally.attempts,
-            attempts_failed=dict(tally.attempts_failed),
-            spent_low_usd=tally.spent_low_usd,
-            spent_high_usd=tally.spent_high_usd,
-            possibly_billed=tally.possibly_billed,
-            unpriced=dict(tally.unpriced),
+            ended=self.ended,
             charged_usd=None if unknown else self.budget.charged_usd,
-            possibly_paid_twice=tally.possibly_paid_twice,
-            over_bound=tally.over_bound,
+            elapsed_s=elapsed_s,
             endpoints={lane.endpoint: lane.summary() for lane in lanes},
             stopped={name: why for lane in lanes for name, why in lane.stopped.items()},
-            failures=tuple(tally.failures),
-            elapsed_s=elapsed_s,
         )
 
 

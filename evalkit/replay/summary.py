@@ -134,3 +134,38 @@ class Tally:
     def settled(self) -> int:
         """Cells with a reply or a failure."""
         return self.replied + sum(self.failed.values())
+
+    def summary(
+        self,
+        *,
+        run: str,
+        ended: str | None,
+        charged_usd: Decimal | None,
+        elapsed_s: float,
+        endpoints: Mapping[str, EndpointSummary] | None = None,
+        stopped: Mapping[str, str] | None = None,
+    ) -> RunSummary:
+        """The end of the run that was counted here; `ended` None: it did all there was to do."""
+        return RunSummary(
+            run=run,
+            ended=ended or "done",
+            cells=self.settled if self.cells is None else self.cells,
+            replied=self.replied,
+            from_ledger=self.from_ledger,
+            failed=dict(self.failed),
+            final=self.final,
+            calls=self.calls,
+            attempts=self.attempts,
+            attempts_failed=dict(self.attempts_failed),
+            spent_low_usd=self.spent_low_usd,
+            spent_high_usd=self.spent_high_usd,
+            possibly_billed=self.possibly_billed,
+            unpriced=dict(self.unpriced),
+            charged_usd=charged_usd,
+            possibly_paid_twice=self.possibly_paid_twice,
+            over_bound=self.over_bound,
+            endpoints=dict(endpoints or {}),
+            stopped=dict(stopped or {}),
+            failures=tuple(self.failures),
+            elapsed_s=elapsed_s,
+        )
