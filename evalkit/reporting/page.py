@@ -119,7 +119,6 @@ def _routers(result: Result) -> dict[str, Any]:
         "router_level": level,
         "calibrations": views,
         "uncalibrated": without,
-        "cheapest": text.line(result["tiers"][0]["name"], 40),
         "leaks_said": said,
         "leak_pairs": pairs,
         "router_facts": routers_view.facts(result),

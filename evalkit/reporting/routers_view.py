@@ -65,6 +65,7 @@ class CalibrationView:
     index: int
     name: str
     svg: Markup
+    what: str
     rows: list[list[str]]
     brier: str
 
@@ -170,6 +171,7 @@ def calibrations(result: Result) -> tuple[list[CalibrationView], list[str]]:
             CalibrationView(
                 index=index,
                 name=name,
+                what=text.line(part.get("what") or "", 100),
                 svg=calibration_figure.calibration_curve(bins, index),
                 rows=[
                     [

@@ -39,13 +39,19 @@ class Calibration:
 
 
 def calibration(
-    probability: Floats, happened: NDArray[np.bool_], weight: Floats, confidence: float = 0.95, bins: int = BINS
+    probability: Floats,
+    happened: NDArray[np.bool_] | Floats,
+    weight: Floats,
+    confidence: float = 0.95,
+    bins: int = BINS,
 ) -> Calibration | None:
     """Probabilities (N,) in [0, 1] held against what happened (N,), weighted by traffic; None without items.
 
+    happened: whether it did, or the share of it in [0, 1] where a share was predicted.
+
     Bins hold equal numbers of items, in order of probability; equal probabilities stay in one bin, and as many of
-    them as a bin holds are one by themselves. Items without probability (NaN) or of weight 0 are left out. Brier score: `sum w (p - y)^2 / sum w`
-    (Brier 1950).
+    them as a bin holds are one by themselves. Items without probability (NaN) or of weight 0 are left out. Brier
+    score: `sum w (p - y)^2 / sum w` (Brier 1950).
 
     >>> calibration(np.array([0.0, 1.0]), np.array([False, True]), np.ones(2)).brier
     0.0

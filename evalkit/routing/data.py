@@ -169,8 +169,8 @@ class Limits:
 class Settings:
     """How to judge. `delta` is the error rate this look may spend on each side; None: nothing is certified
     any more (more looks than declared). `policy` is direct or cascade. `certifiable` False: the scores are
-    cross-fitted, so what would be certified is approximate. `chosen_from`: of how many routers and policies this is
-    one, where the best of several routers is chosen."""
+    cross-fitted, so what would be certified is approximate. `chosen_from`: of how many routers and policies this
+    is one, where the best of several routers is chosen."""
 
     classes: tuple[ClassLimit, ...]
     limits: Limits = field(default_factory=Limits)

@@ -195,7 +195,7 @@ def _row(
             "n_needs": separation.n_positive,
             "n_other": separation.n_negative,
         },
-        "calibration": _calibration_row(_calibrated(given, result)),
+        "calibration": _calibration_row(_calibrated(given, result), _of_tiers(given, data.k)),
         **({} if _calibrated_is_due(given) else {"calibration_reason": "the score declares no probability"}),
         "facts": dict(given.run.facts),
         "leaks": [
@@ -233,12 +233,19 @@ def _point_is(result: RoutingResult) -> str:
     return "candidate" if result.candidate is not None else "all_strongest"
 
 
+def _fitted(given: Given) -> bool:
+    """The score is evalkit's own: the expected share of tiers that are not enough, of two the chance of a need."""
+    return given.router.spec is not None and given.router.spec.kind in {"classifier", "semantic"}
+
+
 def _calibrated_is_due(given: Given) -> bool:
-    return given.router.probability and given.scores is not None and given.scores.score is not None
+    declared = given.router.probability or _fitted(given)
+    return declared and given.scores is not None and given.scores.score is not None
 
 
 def _calibrated(given: Given, result: RoutingResult) -> Calibration | None:
-    """The declared probabilities against the labels: that an item needs more than the cheapest tier."""
+    """What the scores predict against the labels: a declared probability that an item needs more than the cheapest
+    tier, or the share of tiers that are not enough."""
     if not _calibrated_is_due(given):
         return None
     assert given.scores is not None
@@ -246,14 +253,19 @@ def _calibrated(given: Given, result: RoutingResult) -> Calibration | None:
     data, score = result.measures.data, given.scores.score
     need = score if given.router.higher_means != "cheap_is_enough" else 1.0 - score
     inside = data.solvable
-    return calibration(
-        np.asarray(need[inside]), data.needs[inside], data.weight[inside], result.measures.settings.confidence
-    )
+    happened = data.required[inside] / (data.k - 1) if _of_tiers(given, data.k) else data.needs[inside]
+    confidence = result.measures.settings.confidence
+    return calibration(np.asarray(need[inside]), happened, data.weight[inside], confidence)
 
 
-def _calibration_row(found: Calibration | None) -> Document | None:
+def _of_tiers(given: Given, tiers: int) -> bool:
+    return tiers > 2 and _fitted(given) and not given.router.probability
+
+
+def _calibration_row(found: Calibration | None, of_tiers: bool) -> Document | None:
     if found is None:
         return None
+    what = "share of tiers that are not enough" if of_tiers else "share that needs more than the cheapest tier"
     return {
         "bins": [
             {
@@ -267,7 +279,8 @@ def _calibration_row(found: Calibration | None) -> Document | None:
         ],
         "brier": clean(found.brier),
         "n": found.n,
-        "detail": "share of solvable items that need more than the cheapest tier; bins of equal numbers of items",
+        "what": what,
+        "detail": f"{what}, over solvable items; bins of equal numbers of items",
     }
 
 

@@ -101,3 +101,39 @@ def test_training_on_judged_items_is_found_in_the_model_itself(
     assert ran.code == 2
     assert "q3 is in training as t900 (exact)" in ran.err
     assert "field routers[0].model: " in ran.err
+
+
+def test_with_three_tiers_the_share_of_tiers_is_held_against_the_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.workflows.studies import write_csv, write_study
+
+    tiers, words = ("cheap", "mid", "frontier"), ("greeting", "invoice", "contract")
+    labels, outcomes = [], []
+    for i in range(300):
+        k = i % 3
+        row = {
+            "id": f"q{i}",
+            "prompt": f"note {i * 7919} on a {words[k]}",
+            "required_tier": tiers[k],
+            "risk": "low",
+        }
+        labels.append(row)
+        for j, usd in enumerate((0.001, 0.006, 0.02)):
+            status = "ok" if j >= k else "wrong"
+            outcomes.append({"id": f"q{i}", "tier": tiers[j], "status": status, "cost_usd": usd, "task_s": 1})
+    write_csv(tmp_path / "labels.csv", labels)
+    write_csv(tmp_path / "outcomes.csv", outcomes)
+    fitted = {"kind": "classifier", "trained_on": "cross_fitted", "cost_usd": 0, "seconds": 0}
+    write_study(
+        tmp_path, router=fitted, tiers=[{"name": tier} for tier in tiers],
+        risk={"low": {"under_route_loss": 1, "max_under_route": 0.1}},
+    )  # fmt: skip
+    ran = evalkit(capsys, tmp_path)
+    (row,) = ran.result["routers"]
+    found = row["calibration"]
+    assert found["what"] == "share of tiers that are not enough"
+    assert found["n"] == 300
+    # A third needs none, half and all of the tiers above: the mean of what was observed is .5.
+    assert sum(one["observed"] * one["n"] for one in found["bins"]) / 300 == pytest.approx(0.5)
+    assert "share of tiers that are not enough: observed against predicted" in ran.html
