@@ -182,6 +182,9 @@ def test_axe_finds_nothing(chromium: Browser, tmp_path: Path, scheme: Any, lang:
             opened(chromium, page, width=width, color_scheme=scheme, bypass_csp=True) as (tab, _),
         ):
             assert found(tab) == []
+            for narrow in (320, width):
+                tab.set_viewport_size({"width": narrow, "height": 900})
+                assert tab.evaluate("document.documentElement.scrollWidth") <= narrow
             press(tab, "a")
             assert found(tab) == []
             press(tab, "x")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from labelling_files import RISKS, TIERS, header, items_of, jsonl, replies_of
-from labelling_run import served
+from labelling_run import environment, served
 
 from evalkit.errors import InputError
 from evalkit.labelling.decisions import Decision, as_line
@@ -130,3 +132,25 @@ def test_who_settles_goes_on_after_an_annotator_changed_their_mind(tmp_path: Pat
         assert page.api("item/0")["said"] == []
         page.api("undo", {"after": 1})
     assert len(read_decisions(tmp_path / "cy.jsonl").work) == 0
+
+
+def test_without_the_extra_it_says_what_to_install_and_export_needs_none(tmp_path: Path) -> None:
+    log_file = log(tmp_path, "ann", "mid")
+    code = (
+        "import sys; sys.modules['starlette'] = sys.modules['uvicorn'] = None\n"
+        "from evalkit.cli.app import main; sys.exit(main(sys.argv[1:]))"
+    )
+    names = ["label", "items.jsonl", "--tiers", ",".join(TIERS), "--risk-classes", ",".join(RISKS)]
+
+    def run(*more: object) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *names, *map(str, more)], cwd=tmp_path, env=environment(),
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        return done.returncode, done.stderr
+
+    assert run("--annotator", "ann") == (
+        2,
+        "the page needs the extra `label`. Fix: pip install 'evalkit[label]'.\n",
+    )
+    assert run("--decisions", log_file, "--export", "labels.jsonl") == (0, "")
