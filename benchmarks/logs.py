@@ -19,6 +19,7 @@ import json
 import os
 import random
 import re
+import string
 import subprocess
 import sys
 import tempfile
@@ -176,12 +177,13 @@ def messages(texts: Texts) -> list[dict[str, str]]:
 def spend_row(texts: Texts, i: int) -> dict[str, Any]:
     """A row of LiteLLM's spend log, with the request and the reply."""
     rng = texts.rng
+    own = "chatcmpl-" + "".join(rng.choices(string.ascii_letters + string.digits, k=29))
     told = messages(texts)
     prompt_tokens, completion_tokens = sum(len(m["content"]) for m in told) // 4 + 1, rng.randrange(20, 400)
     reply = ". ".join(texts.sentence("en") for _ in range(rng.randrange(1, 5)))
     start = f"2026-09-{1 + i % 28:02}T10:{i % 60:02}:00.000Z"
     return {
-        "request_id": f"chatcmpl-{i:08x}", "call_type": "acompletion", "api_key": f"hash{i:060x}",
+        "request_id": own, "call_type": "acompletion", "api_key": f"{rng.getrandbits(256):064x}",
         "spend": round(prompt_tokens * 1e-6 + completion_tokens * 4e-6, 9),
         "total_tokens": prompt_tokens + completion_tokens, "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens, "startTime": start,
@@ -199,7 +201,7 @@ def spend_row(texts: Texts, i: int) -> dict[str, Any]:
         "cache_hit": "False", "cache_key": "", "request_tags": ["web"], "session_id": f"s{i // 3}",
         "status": "success", "messages": told,
         "response": {
-            "id": f"chatcmpl-{i:08x}", "object": "chat.completion",
+            "id": own, "object": "chat.completion",
             "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}],
         },
     }  # fmt: skip
@@ -208,8 +210,8 @@ def spend_row(texts: Texts, i: int) -> dict[str, Any]:
 def trace(texts: Texts, i: int) -> dict[str, Any]:
     """One export of spans: an agent, and two calls inside it."""
     rng = texts.rng
-    own = f"{i:032x}"
-    root = f"{i * 4:016x}"
+    own = f"{rng.getrandbits(128):032x}"
+    ids = [f"{rng.getrandbits(64):016x}" for _ in range(3)]
     at = 1_780_000_000_000_000_000 + i * 10**9
 
     def value(of: Any) -> dict[str, Any]:
@@ -219,7 +221,7 @@ def trace(texts: Texts, i: int) -> dict[str, Any]:
 
     def span(number: int, name: str, attributes: dict[str, Any]) -> dict[str, Any]:
         return {
-            "traceId": own, "spanId": f"{i * 4 + number:016x}", "parentSpanId": "" if number == 0 else root,
+            "traceId": own, "spanId": ids[number], "parentSpanId": "" if number == 0 else ids[0],
             "name": name, "kind": 3, "startTimeUnixNano": str(at + number * 10**6),
             "endTimeUnixNano": str(at + 2 * 10**9), "status": {"code": 1},
             "attributes": [{"key": key, "value": value(of)} for key, of in attributes.items()],

@@ -57,6 +57,10 @@ _WORDS = (
 )
 
 
+_ANY_WORD = re.compile("|".join(_WORDS))
+_BEFORE_WORD = 12  # characters that may stand in front of such a word in a name: "access ", "private_"
+
+
 def key_spans(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of what looks like a credential."""
     if not _MARKED.search(text) and "-----BEGIN" not in text:
@@ -68,13 +72,32 @@ def key_spans(text: str) -> Iterator[tuple[int, int]]:
         for match in _SHAPES.finditer(text):
             yield match.span()
     low = text.lower()
-    for shape in (_IN_ADDRESS, _NAMED):
-        if not any(word in low for word in (("://",) if shape is _IN_ADDRESS else _WORDS)):
-            continue
-        for match in shape.finditer(text):
-            value = match["value"].rstrip(".!?…")
-            if shape is _IN_ADDRESS or _secret_like(value):
-                yield match.start("value"), match.start("value") + len(value)
+    if "://" in low:
+        for match in _IN_ADDRESS.finditer(text):
+            yield match.span("value")
+    for match in _named(text, low):
+        value = match["value"].rstrip(".!?…")
+        if _secret_like(value):
+            yield match.start("value"), match.start("value") + len(value)
+
+
+def _named(text: str, low: str) -> Iterator[re.Match[str]]:
+    """The matches of `_NAMED`, which begin at one of its words or shortly before it."""
+    if not any(word in low for word in _WORDS):
+        return
+    if len(low) != len(text):  # a few letters are two in lower case
+        yield from _NAMED.finditer(text)
+        return
+    done = 0
+    for word in _ANY_WORD.finditer(low):
+        for start in range(max(done, word.start() - _BEFORE_WORD), word.start() + 1):
+            match = _NAMED.match(text, start)
+            if match is not None:
+                yield match
+                done = match.end()
+                break
+        else:
+            done = max(done, word.start() + 1)
 
 
 def _secret_like(value: str) -> bool:

@@ -212,6 +212,15 @@ def _validators() -> list[tuple[re.Pattern[str], int, re.Pattern[str] | None, Ca
     ]  # fmt: skip
 
 
+_BEHIND_WORDS = (
+    "ssn",
+    "social",
+    "sin",
+    "passport",
+    "여권",
+)  # one of these is in every word that must stand in front
+
+
 def _ssn_digits(text: str) -> bool:
     from stdnum.us import ssn
 
@@ -230,7 +239,11 @@ def national_id_spans(text: str, runs: Sequence[Run]) -> Iterator[Span]:
     if not _TABLE:
         _TABLE.extend(_validators())
     yield from _korean(text, runs)
+    low = text.lower()
+    behind_words = any(word in low for word in _BEHIND_WORDS)
     for shape, least, word, check in _TABLE:
+        if word is not None and not behind_words:
+            continue
         for match in _matches(shape, text, runs, least):
             if word is not None and not word.search(text[max(0, match.start() - 48) : match.start()]):
                 continue
@@ -246,6 +259,9 @@ _ACCOUNT = re.compile(
 )
 
 
+_ACCOUNT_WORDS = ("계좌", "은행", "입금", "account", "acct", "routing")
+
+
 def account_spans(text: str) -> Iterator[Span]:
     """Bank accounts: an IBAN with the right check digits, or a number behind the word for one."""
     from stdnum import iban
@@ -253,5 +269,7 @@ def account_spans(text: str) -> Iterator[Span]:
     for match in _IBAN.finditer(text):
         if iban.is_valid(match[0], check_country=False):
             yield match.span()
-    for match in _ACCOUNT.finditer(text):
-        yield match.span("value")
+    low = text.lower()
+    if any(word in low for word in _ACCOUNT_WORDS):
+        for match in _ACCOUNT.finditer(text):
+            yield match.span("value")
