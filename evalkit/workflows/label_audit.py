@@ -163,6 +163,7 @@ def audit_labels(
         "classes": [
             {
                 **a.as_json(),
+                "within_limit": _kept(a, everywhere=everywhere),
                 "missed_ids": missed[a.counts.name],
                 "need_labels": d.need_labels,
                 "needs_audited": len(d.need_ids),
@@ -177,7 +178,7 @@ def audit_labels(
     }
     if json_file is not None:
         write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
-    lines = _judged_lines(audits, missed, delta, look)
+    lines = _judged_lines(audits, missed, delta, look, everywhere=everywhere)
     for d in drawn:
         if d.need_ids:
             count = len(wrong[d.counts.name])
@@ -335,18 +336,24 @@ def _draw_lines(out: Path, point: AuditPoint, forecast: Sequence[ClassAudit], ne
     return lines
 
 
+def _kept(audit: ClassAudit, *, everywhere: bool) -> bool | None:
+    """Whether the limit is kept; of all cheap labels, which speak of no router, only that it cannot be."""
+    return None if everywhere and audit.within_limit else audit.within_limit
+
+
 def _judged_lines(
-    audits: Sequence[ClassAudit], missed: dict[str, list[str]], delta: float, look: Look
+    audits: Sequence[ClassAudit], missed: dict[str, list[str]], delta: float, look: Look, *, everywhere: bool
 ) -> list[str]:
     lines = [f"{'risk':<16}{'audited':>8}{'missed':>7}{'of needs':>10}{'bound':>9}{'without':>9}{'limit':>8}"]
     for audit in audits:
-        kept = {True: "  kept", False: "  NOT KEPT", None: ""}[audit.within_limit]
+        kept = {True: "  kept", False: "  NOT KEPT", None: ""}[_kept(audit, everywhere=everywhere)]
         lines.append(
             f"{_short(audit.counts.name):<16}{audit.audited:>8,}{audit.missed:>7,}"
             f"{_percent(audit.missed_share_upper):>10}{_percent(audit.upper):>9}{_percent(audit.upper_unaudited):>9}"
             f"{_percent(audit.counts.limit):>8}{kept}"
         )
-    lines.append("of needs: at most this share of the true needs is labelled cheap; bound: on the true rate")
+    at = ", if no labelled need is under-routed" if everywhere else ""
+    lines.append(f"of needs: at most this share of the true needs is labelled cheap; bound: on the true rate{at}")
     lines.append(f"delta {delta:.4g}, half for the rate and half for the audit")
     if look.delta is None:
         lines.append("This look was not declared, so nothing is certified.")

@@ -132,6 +132,7 @@ class TestSoundLabels:
         write(tmp_path, world, miss=False)
         audit = audited(capsys, tmp_path, world, "--all", "--per-class", 600)
         assert (audit["everywhere"], audit["thresholds"], audit["scores_hash"]) == (True, None, None)
+        assert audit["classes"][0]["within_limit"] is None  # it speaks of no router
         assert not (tmp_path / "labels.jsonl.looks.json").exists()
         code, found = sweep(capsys, tmp_path)
         assert code == 0
