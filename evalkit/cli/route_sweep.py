@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from evalkit.cli.run_options import Json, Junit, Markdown, MaxSpend, Models, NoEvidence, Out, Quiet, Seed
+
 __all__ = ["route_sweep"]
 
 
@@ -32,24 +34,15 @@ def route_sweep(
             "--target-escalation", help="Print the threshold for this escalation rate (0 to 1), and stop."
         ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the report (default: reports/<study>).")
-    ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write result.json here too.")] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", help="Write the gates as JUnit XML.")] = None,
-    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write a Markdown summary.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed instead of the study's.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print the verdict only.")] = False,
-    max_spend: Annotated[
-        str | None,
-        typer.Option("--max-spend", metavar="USD", help="Where models are called: USD that is never passed."),
-    ] = None,
-    models: Annotated[
-        Path | None, typer.Option("--models", help="Where models are called: folder of local models' files.")
-    ] = None,
-    no_evidence: Annotated[
-        bool, typer.Option("--no-evidence", help="Keep no evidence.zip; a sign-off then stays open.")
-    ] = False,
+    out: Out = None,
+    json_file: Json = None,
+    junit: Junit = None,
+    markdown: Markdown = None,
+    seed: Seed = None,
+    quiet: Quiet = False,
+    max_spend: MaxSpend = None,
+    models: Models = None,
+    no_evidence: NoEvidence = False,
 ) -> None:
     """Judge a router: which requests may stay cheap, at which threshold.
 
