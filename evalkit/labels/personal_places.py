@@ -80,12 +80,13 @@ _KOREAN = (
 _HAS_KOREAN = re.compile(r"(?:로|길|동|리|가|트|라|텔|션|이|오|안)\s{0,2}(?:산\s?|지하\s?|,\s?)?\d")
 _WORDS = re.compile(r"[a-z]+")
 _TYPE_WORDS = frozenset(_WORDS.findall(_TYPES.lower())) | {"box"}
-_HAS_ENGLISH = re.compile(rf"(?i)\d[a-z]?\s[^\n]{{1,90}}?\b{_TYPES}\b|\bbox\s")
+_NUMBER = re.compile(r"\d[a-z]?\s")
+_REACH = 95  # characters from the number of a street to its kind, at most
 
 
 def address_spans(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of street addresses."""
-    if not _TYPE_WORDS.isdisjoint(_WORDS.findall(text.lower())) and _HAS_ENGLISH.search(text):
+    if _may_have_street(text.lower()):
         for shape in (_ENGLISH, _LOWER, _BOX):
             for match in shape.finditer(text):
                 yield _trimmed(text, *match.span())
@@ -93,6 +94,16 @@ def address_spans(text: str) -> Iterator[tuple[int, int]]:
         for shape in _KOREAN:
             for match in shape.finditer(text):
                 yield _trimmed(text, *match.span())
+
+
+def _may_have_street(low: str) -> bool:
+    """A kind of street has a number in front of it, or a box is named."""
+    if _TYPE_WORDS.isdisjoint(_WORDS.findall(low)):
+        return False
+    kinds = (word for word in _WORDS.finditer(low) if word[0] in _TYPE_WORDS)
+    return any(
+        word[0] == "box" or _NUMBER.search(low, max(0, word.start() - _REACH), word.start()) for word in kinds
+    )
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
