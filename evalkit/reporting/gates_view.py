@@ -11,6 +11,7 @@ from .language import N_
 from .verdict import STATES, WORDS, Result, rule_state
 
 __all__ = [
+    "AUDITED",
     "RULE_LABELS",
     "STATE_WORDS",
     "STATUS_WORDS",
@@ -21,6 +22,12 @@ __all__ = [
     "rule_rows",
     "verdict_view",
 ]
+
+AUDITED: Final = (
+    "Bounds on under-routing are on the true rate: they count the needs that the labels may miss, by the audit. "
+    "Estimates are those of the labels."
+)
+"""Said under the gates where the labels were audited."""
 
 STATE_WORDS: Final = {"pass": N_("Pass"), "open": N_("Open"), "fail": N_("Fail")}
 STATUS_WORDS: Final = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .gates_view import GateRow, RuleRow, gate_rows, rule_rows, verdict_view
+from .gates_view import AUDITED, GateRow, RuleRow, gate_rows, rule_rows, verdict_view
 from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
 from .routers_view import router_rows
 from .text import join, line, markdown
@@ -37,6 +37,7 @@ def render_markdown(result: Result) -> str:
     )
     out += ["", f"### Gates: {tally['fail']} failed, {tally['open']} open, {passed}", ""]
     out += _gates(gate_rows(result)) or ["n/a (no gate could be computed)"]
+    out += ["", AUDITED] if result.get("label_audit") else []
     out += _rules(rule_rows(result))
     out += _routers(result)
     rows = policy_rows(result)

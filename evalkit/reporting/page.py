@@ -11,7 +11,7 @@ from markupsafe import Markup
 from . import figures, routers_view, tables, text
 from .environment import asset, environment, page_policy
 from .explorer import explorer
-from .gates_view import gate_rows, rule_rows, verdict_view
+from .gates_view import AUDITED, gate_rows, rule_rows, verdict_view
 from .notes import Notes
 from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
 from .verdict import WORDS, Result, checked
@@ -169,6 +169,8 @@ def _gate_notes(result: Result) -> list[str]:
         notes.append(
             f"{unsolvable:,} unsolvable items are in no under-route rate, neither above nor below the line."
         )
+    if result.get("label_audit"):
+        notes.append(AUDITED)
     if any(g.get("n_is") == "conversations" for g in gates):
         notes.append("Where n counts conversations, a conversation counts by its worst turn.")
     if any(g.get("n") is not None and not float(g["n"]).is_integer() for g in gates):

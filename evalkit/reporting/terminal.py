@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .gates_view import gate_rows, rule_rows, verdict_view
+from .gates_view import AUDITED, gate_rows, rule_rows, verdict_view
 from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
 from .routers_view import router_rows
 from .text import line
@@ -37,6 +37,8 @@ def render_terminal(result: Result, console: Console) -> None:
         table.add_row(words(state, _STYLES[row.state]), *cells)
     if table.row_count:
         console.print(table)
+    if result.get("label_audit"):
+        console.print(words(AUDITED))
     for row in rows:
         if row.message and not row.certified:
             console.print(

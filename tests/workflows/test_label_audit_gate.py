@@ -54,6 +54,7 @@ class TestPlantedAnnotator:
         assert (code, before["gates"][0]["status"]) == (0, "certified")
         assert any("assumes that they miss no need" in text for text in before["evidence_limits"])
         assert "label_audit" not in before
+        assert "true rate" not in (tmp_path / "before" / "report.html").read_text(encoding="utf-8")
         audit = audited(capsys, tmp_path, world, "--per-class", 250)
         missed = audit["classes"][0]["missed"]
         assert missed == len(audit["classes"][0]["missed_ids"]) > 10
@@ -72,6 +73,21 @@ class TestPlantedAnnotator:
         assert after["looks"]["this"] == before["looks"]["this"] == 1
         assert run(capsys, "verify", tmp_path / "run")[0] == 0
         assert "the audit leaves no room" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+    @pytest.mark.parametrize("way", ["html", "terminal", "markdown"])
+    def test_every_view_says_that_bounds_are_on_the_true_rate(
+        self, way: str, tmp_path: Path, world: Any, capsys: Any
+    ) -> None:
+        write(tmp_path, world, miss=False)
+        audited(capsys, tmp_path, world, "--all", "--per-class", 600)
+        markdown = tmp_path / "r.md"
+        code, out, _ = run(
+            capsys, "route-sweep", tmp_path / "study.yaml", "--out", tmp_path / "run", "--markdown", markdown
+        )
+        assert code == 0
+        report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+        text = {"html": report, "terminal": out, "markdown": markdown.read_text(encoding="utf-8")}[way]
+        assert "Bounds on under-routing are on the true rate" in " ".join(text.split())
 
 
 class TestFalseNeeds:
