@@ -23,7 +23,7 @@ from evalkit.labels.labelset import UNSOLVABLE
 from evalkit.routers.fit import FittedRouter, versions_of
 from evalkit.routers.model_file import model_bytes, read_models
 from evalkit.routers.options import EMBEDDED, WORDLLAMA, options_of
-from evalkit.routers.sketches import MOST_HASHES, MOST_LEVEL, Sketches, joined
+from evalkit.routers.sketches import MOST_HASHES, MOST_LEVEL, Hashes, Sketches, joined
 from evalkit.study.files import read_text
 
 __all__ = ["MANIFEST", "SCHEMA", "StoredRouter", "read_router", "router_files"]
@@ -45,14 +45,14 @@ class StoredRouter:
 def router_files(fitted: FittedRouter) -> dict[str, bytes]:
     """The files of a fitted router by name; the same router gives the same bytes."""
     model = model_bytes(fitted.models)
-    rows = []
+    rows = [json.dumps({"common": _packed(fitted.training.common)}) + "\n"]
     for i, name in enumerate(fitted.training.ids):
         start, end = fitted.training.edges[i], fitted.training.edges[i + 1]
         row: dict[str, Any] = {"id": name, "text": fitted.training.whole[i], "group": fitted.training.group[i]}
         if fitted.fold is not None:
             row["fold"] = int(fitted.fold[i])
         row["level"] = int(fitted.training.level[i])
-        row["sketch"] = base64.b64encode(fitted.training.hashes[start:end].astype("<u4").tobytes()).decode("ascii")
+        row["sketch"] = _packed(fitted.training.hashes[start:end])
         rows.append(json.dumps(row, ensure_ascii=True) + "\n")
     training = "".join(rows).encode("ascii")
     manifest = {
@@ -132,6 +132,18 @@ def read_router(folder: str | Path) -> StoredRouter:
     return StoredRouter(fitted, hashlib.sha256(text.encode()).hexdigest(), str(hashes[MODEL]))
 
 
+def _packed(hashes: Hashes) -> str:
+    return base64.b64encode(hashes.astype("<u4").tobytes()).decode("ascii")
+
+
+def _unpacked(text: Any) -> Hashes:
+    """The hashes, ascending. Raises ValueError or TypeError where they are none."""
+    found = np.frombuffer(base64.b64decode(text, validate=True), dtype="<u4").astype(np.uint32)
+    if not bool((np.diff(found.astype(np.int64)) > 0).all()):
+        raise ValueError("the hashes do not ascend")
+    return found
+
+
 class _Said:
     """Fields of a manifest, each checked as it is read."""
 
@@ -191,10 +203,14 @@ def _bytes(path: Path) -> bytes:
 def _training(data: bytes, file: str, folds: int | None) -> tuple[Sketches, Any]:
     """Sketches and folds of the training items."""
     ids, whole, group, made, fold = [], [], [], [], []
+    common: Hashes = np.empty(0, dtype=np.uint32)
     for number, line in enumerate(data.splitlines(), 1):
         try:
             row = json.loads(line)
-            hashes = np.frombuffer(base64.b64decode(row["sketch"], validate=True), dtype="<u4").astype(np.uint32)
+            if number == 1:
+                common = _unpacked(row["common"])
+                continue
+            hashes = _unpacked(row["sketch"])
             level = row["level"]
             texts = (row["text"], row["group"])
             sound = (
@@ -203,7 +219,6 @@ def _training(data: bytes, file: str, folds: int | None) -> tuple[Sketches, Any]
                 and type(level) is int
                 and 0 <= level <= MOST_LEVEL
                 and len(hashes) <= MOST_HASHES
-                and bool((np.diff(hashes.astype(np.int64)) > 0).all())
                 and (folds is None or (type(row.get("fold")) is int and 0 <= row["fold"] < folds))
             )
         except (ValueError, KeyError, TypeError, RecursionError, binascii.Error):
@@ -216,7 +231,7 @@ def _training(data: bytes, file: str, folds: int | None) -> tuple[Sketches, Any]
         group.append(row["group"])
         made.append((level, hashes))
         fold.append(row.get("fold", -1))
-    return joined(ids, whole, group, made), None if folds is None else np.array(fold, dtype=np.int16)
+    return joined(ids, whole, group, made, common), None if folds is None else np.array(fold, dtype=np.int16)
 
 
 def _counts(said: _Said, about: Mapping[str, Any], tiers: tuple[str, ...]) -> dict[str, int]:

@@ -17,7 +17,8 @@ __all__ = ["Requests", "requests_of", "sound_text"]
 
 @dataclass(frozen=True)
 class Requests:
-    """N requests as routers see them. `text` is the prompt, or what all messages say; "" without either.
+    """N requests as routers see them. `text` is the prompt, or what the messages say but for those of the system,
+    if others say anything; "" without either.
 
     `known` tells which items have a prompt or messages at all. `messages` are kept as given.
     """
@@ -54,9 +55,17 @@ def sound_text(text: str) -> str:
 
 
 def _said(messages: Sequence[Mapping[str, Any]] | None) -> str:
-    """The texts of all messages, one below the other; parts that are no text are passed over."""
+    """The texts of the messages, one below the other; parts that are no text are passed over.
+
+    What the system says is the same for many requests: it would hide what they differ in.
+    """
+    asked = [message for message in messages or () if message.get("role") not in {"system", "developer"}]
+    return _texts(asked) or _texts(messages or ())
+
+
+def _texts(messages: Sequence[Mapping[str, Any]]) -> str:
     parts: list[str] = []
-    for message in messages or ():
+    for message in messages:
         content = message.get("content")
         if isinstance(content, str):
             parts.append(content)

@@ -2,9 +2,8 @@
 
 A router that has seen the items it is judged on looks better than it is. Four kinds are found (`Leak.kind`). Near
 ones are told by the share of shingles of the shorter prompt that the longer one holds, where neither is more than
-twice the other; prompts too short for that by the Jaccard similarity of their shingles. Shingles that a tenth of
-all items share (an instruction around every prompt) tell nobody apart and do not count, unless a prompt is little
-else.
+twice the other; prompts too short for that by the Jaccard similarity of their shingles. What a tenth of all items
+share does not count (`sketches`).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalkit.errors import Fault
-from evalkit.routers.sketches import MOST_LEVEL, Sketches, zero_bits
+from evalkit.routers.sketches import LEAST, MOST_LEVEL, Sketches, zero_bits
 from evalkit.tabular.names import quoted
 
 __all__ = ["NEAR", "Leak", "LeakKind", "alike", "find_leaks", "leak_fault"]
@@ -27,8 +26,6 @@ LeakKind = Literal["exact", "near", "group", "id"]
 NEAR = 0.85
 """The least similarity of near ones."""
 _SHORT = 24  # shingles
-_COMMON, _COUNTED = 0.1, 50  # share of items, and how many items it takes to tell
-_LEAST = 8  # shingles that are left without the common ones
 _TWICE = 0.5
 _CHUNK = 512
 
@@ -126,7 +123,7 @@ def _near(training: Sketches, judged: Sketches, open_: NDArray[np.bool_]) -> Ite
     """(judged, training, similarity) of every near pair among the judged items that are `open_`."""
     from scipy.sparse import csr_matrix
 
-    common = np.union1d(_common(training), _common(judged))
+    common = np.union1d(training.common, judged.common)
     left, right = _Kept(judged, common), _Kept(training, common)
     words, place = np.unique(right.hashes, return_inverse=True)
     if not words.size:
@@ -160,23 +157,10 @@ class _Kept:
         owner = items.owner
         keep = ~np.isin(items.hashes, common)
         rest = np.bincount(owner[keep], minlength=len(items))
-        keep |= (rest < _LEAST)[owner]
+        keep |= (rest < LEAST)[owner]
         self.hashes, self.owner = items.hashes[keep], owner[keep]
         bits = zero_bits(self.hashes)
         # counts[i, l]: hashes of item i that a sketch of level l would hold
         table = np.zeros((len(items), MOST_LEVEL + 1), dtype=np.int64)
         np.add.at(table, (self.owner, bits.astype(np.int64)), 1)
         self.counts = table[:, ::-1].cumsum(axis=1)[:, ::-1].astype(np.float64)
-
-
-def _common(items: Sketches) -> NDArray[np.uint32]:
-    """Shingles that a tenth of the items have in common, among those whose sketch would show it.
-
-    Items of the same text count once: what many people ask in the same words is no instruction around a prompt.
-    """
-    first = _first(items.whole)
-    once = np.array([w is not None and first[w] == i for i, w in enumerate(items.whole)], dtype=np.bool_)
-    words, count = np.unique(items.hashes[once[items.owner]], return_counts=True)
-    shows = np.cumsum(np.bincount(items.level[once], minlength=MOST_LEVEL + 1))
-    able = shows[zero_bits(words).astype(np.int64)]
-    return np.asarray(words[(able >= _COUNTED) & (count >= _COMMON * able)])

@@ -98,6 +98,29 @@ def test_an_instruction_around_every_prompt_tells_nobody_apart() -> None:
     assert leaks(training, [*judged, around + slots[7] + " x"]) == [("j60", "t7", "near")]
 
 
+@pytest.mark.parametrize("length", [100, 1_000, 8_000])
+def test_a_few_words_behind_a_long_instruction_are_told_apart(length: int) -> None:
+    rng = np.random.default_rng(1)
+    around = "".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz "), length))
+    words = ["".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz"), 6)) for _ in range(500)]
+    asked = [" ".join(rng.choice(words, 5)) for _ in range(200)]
+    training: list[str | None] = [f"{around} {words}" for words in asked[:100]]
+    judged: list[str | None] = [f"{around} {words}" for words in asked[100:]]
+    assert leaks(training, judged) == []
+    again: list[str | None] = [*judged, f"{around}: {asked[7]} please"]
+    assert leaks(training, again) == [("j100", "t7", "near")]
+    assert len(set(alike(sketches_of(items(training))).tolist())) == 100
+
+
+def test_what_the_system_says_is_no_part_of_a_prompt() -> None:
+    system = {"role": "system", "content": "You are the assistant of a large shop. Answer in one sentence. " * 20}
+    said = [[system, {"role": "user", "content": text}] for text in ("Where is my parcel?", "Can I pay by card?")]
+    training = labels_of([None], [0], ids=["t0"], messages=said[:1])
+    judged = labels_of([None, None, "where is my parcel"], [0, 0, 0], messages=[*said[1:], [system], None])
+    found = find_leaks(sketches_of(training), sketches_of(judged))
+    assert [(leak.id, leak.kind) for leak in found] == [("q2", "exact")]
+
+
 def test_what_many_ask_in_the_same_words_is_still_a_leak() -> None:
     asked: list[str | None] = [f"{QUESTION} {'!' * i}" for i in range(60)]
     assert len(leaks([QUESTION], [*asked, OTHER])) == 60
