@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["REGIONS", "account_spans", "card_spans", "digit_runs", "national_id_spans", "phone_spans"]
+__all__ = ["REGIONS", "Run", "account_spans", "card_spans", "digit_runs", "national_id_spans", "phone_spans"]
 
 Span = tuple[int, int]
 
