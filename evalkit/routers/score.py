@@ -176,6 +176,7 @@ def _by_model(study: RoutingStudy, router: Router, labels: LabelSet) -> RouterSc
         judged = sketches_of(labels)
         own = find_leaks(fitted.training, judged)
         leaks = tuple(sorted({leak.id: leak for leak in (*leaks, *own)}.values(), key=_order(labels)))
+        notices += _same_ids(fitted, labels, own)
         seen = sum(leak.kind in {"exact", "id"} for leak in own)
         if training_sha256(labels, judged) == fitted.training_sha256 or seen == len(labels):
             what = "was trained on these very items, so they cannot judge it"
@@ -194,6 +195,15 @@ def _by_model(study: RoutingStudy, router: Router, labels: LabelSet) -> RouterSc
         **kept,
     }
     return _scores(labels, score, trained_on, facts, leaks, notices, fold)
+
+
+def _same_ids(fitted: FittedRouter, labels: LabelSet, leaks: Sequence[Leak]) -> list[str]:
+    """A notice of ids that stand on both sides, with other prompts: numbers, or items whose text was changed."""
+    both = set(fitted.training.ids) & set(labels.ids) - {leak.id for leak in leaks}
+    if not both:
+        return []
+    named = _some([name for name in labels.ids if name in both])
+    return [f"{len(both):,} ids stand in the training labels too, with other prompts, so as other items: {named}"]
 
 
 def _check_options(study: RoutingStudy, router: Router, fitted: FittedRouter) -> None:

@@ -108,6 +108,17 @@ def test_the_items_it_was_trained_on_are_refused_in_any_dress(tmp_path: Path) ->
     assert "was trained on these very items" in said(router, renamed, tmp_path)
 
 
+def test_the_same_ids_with_other_prompts_are_told(tmp_path: Path) -> None:
+    router = router_of("classifier", path=stored(tmp_path / "model", planted(60, 1)))
+    fresh = planted(40, 2, start=1000)
+    numbered = labels_of(list(fresh.prompts), fresh.required.tolist(), ids=["q1", "q2", *fresh.ids[2:]])
+    found = score_items(study_of(tmp_path, router), router, numbered)
+    assert found.leaks == ()
+    assert found.notices == (
+        '2 ids stand in the training labels too, with other prompts, so as other items: "q1", "q2"',
+    )
+
+
 def test_leaks_are_named_and_left_to_the_caller(tmp_path: Path) -> None:
     train, judged = planted(60, 1), planted(40, 2, start=1000)
     both = labels_of(
