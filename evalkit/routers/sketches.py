@@ -2,8 +2,8 @@
 
 Letters, digits and signs of arithmetic count; letter case, white space and other punctuation do not. Shingles that
 a tenth of the items of a set share (an instruction around every prompt) tell nobody apart and are left out, unless
-a prompt is little else. Of the rest a sample is kept: the hashes that end in `level` zero bits (Broder 1997, modulo
-sketch), with the least level at which at most 128 are left: every shingle of a short text, a fair sample of a long
+a prompt is little else. Of the rest a sample is kept: the hashes that end in `level` zero bits (Broder 1997,
+modulo sketch), with the least level at which at most 128 are left: every shingle of a short text, a fair sample of a long
 one. Two samples can be compared at the greater of their levels.
 
 They are hashes and no texts, but who holds one can tell whether a guess at a piece of the text is right.
