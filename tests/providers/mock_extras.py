@@ -8,12 +8,19 @@ line), error_at (a status for the creation of a batch).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
 from typing import Any
 
 Json = dict[str, Any]
+
+
+def share(seed: int, place: int, content: str) -> float:
+    """A number of [0, 1) that depends on nothing else: a rule with `share` s matches where it is below s."""
+    digest = hashlib.sha256(f"{seed}|{place}|{content}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
 
 
 class Batches:

@@ -22,9 +22,6 @@ Configuration (all optional)
      fault parameters: status, retry_after (seconds, or "date" for an HTTP date retry_after_s ahead),
             retry_after_s, echo (the Authorization header and URL stand in the error), pieces (sent before the
             cut), every_s (of a drip), message, code
-
-Tokens: a prompt has one per started 4 bytes of content and 3 per message, a reply one per word. "Content" of the
-per-content counts is `model|last message`, cut at 200 characters.
 """
 
 from __future__ import annotations
@@ -134,6 +131,8 @@ class Mock:
 
     def rule_for(self, model: str, last: str, content: str, attempt: int, number: int) -> Json:
         """The first rule that matches; {} where none does. `attempt` counts from 1, `number` from 0."""
+        from mock_extras import share
+
         for place, rule in enumerate(self.rules):
             if "contains" in rule and rule["contains"] not in last:
                 continue
@@ -149,12 +148,6 @@ class Mock:
         return {}
 
 
-def share(seed: int, place: int, content: str) -> float:
-    """A number of [0, 1) that depends on nothing else: a rule with `share` s matches where it is below s."""
-    digest = hashlib.sha256(f"{seed}|{place}|{content}".encode()).digest()
-    return int.from_bytes(digest[:6], "big") / 2**48
-
-
 def text_of(message: Json) -> str:
     """The text of a message; parts are joined."""
     content = message.get("content")
@@ -164,12 +157,12 @@ def text_of(message: Json) -> str:
 
 
 def prompt_tokens(messages: list[Json]) -> int:
-    """What the server counts for a prompt."""
+    """What a prompt counts: one per started 4 bytes of content and 3 per message. A reply has one per word."""
     return sum(-(-len(text_of(message).encode()) // 4) + 3 for message in messages)
 
 
 def content_name(model: str, last: str) -> str:
-    """How the counts name the content of a request."""
+    """How the counts name the content of a request, whose message is cut at 200 characters."""
     return f"{model}|{last[:200]}"
 
 
