@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Fingerprint", "canonical_json", "order_of"]
+__all__ = ["Fingerprint", "canonical_json", "order_of", "rows_hash"]
 
 
 def canonical_json(value: Any) -> str:
@@ -29,6 +29,20 @@ def _plain(value: Any) -> Any:
 def order_of(ids: pa.Array) -> npt.NDArray[np.int64]:
     """The order of records by id (code points), so that a re-sorted file keeps its fingerprint."""
     return np.asarray(pc.sort_indices(ids).to_numpy(), dtype=np.int64)
+
+
+def rows_hash(kind: str, blocks: Mapping[str, npt.NDArray[Any]]) -> str:
+    """SHA-256 of N rows of numbers, in whatever order they stand: 64 hex digits.
+
+    blocks: arrays (N, ...) by name, a row of each being a part of the row. NaN (blank) has one form, -0 is 0.
+    """
+    parts = [np.reshape(values, (len(values), -1)).astype(np.float64) for values in blocks.values()]
+    rows = np.concatenate(parts, axis=1) + 0.0
+    rows = np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])])
+    mark = Fingerprint(kind)
+    mark.texts("blocks", [f"{name} {part.shape[1]}" for name, part in zip(blocks, parts, strict=True)])
+    mark.numbers("rows", rows.ravel())
+    return mark.hexdigest()
 
 
 class Fingerprint:

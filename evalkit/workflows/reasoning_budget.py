@@ -20,7 +20,7 @@ from evalkit.study.calls import Calls
 from evalkit.study.fingerprint import study_fingerprint
 from evalkit.study.models import Source
 from evalkit.study.reasoning_models import ReasoningStudy
-from evalkit.tabular.fingerprint import Fingerprint
+from evalkit.tabular.fingerprint import rows_hash
 from evalkit.workflows.evidence import unanswered_sentences
 from evalkit.workflows.gate_policy import under_policy
 from evalkit.workflows.items import items_gz
@@ -218,14 +218,13 @@ def look_at(inputs: LadderInputs, now: str, *, book: bool = True) -> Look:
 
 
 def _judged_fingerprint(inputs: LadderInputs) -> str:
-    """Hash of what the limits are tested on: what became of every run of every arm, and its time."""
+    """Hash of what the limits are tested on: what became of every run of every arm, and its time.
+
+    No ids: where a secret stands in one, the copies in an evidence bundle have it hidden.
+    """
     data = inputs.assembled.data
-    mark = Fingerprint("ladder")
-    order = sorted(range(data.n), key=lambda t: inputs.labels.ids[t])
-    mark.texts("arms", data.arms)
-    for name in ("sampled", "passed", "answered", "task_s"):
-        mark.numbers(name, getattr(data, name)[order].astype(np.float64).ravel())
-    return mark.hexdigest()
+    names = ("risk", "weight", "sampled", "passed", "answered", "task_s")
+    return rows_hash("ladder", {name: getattr(data, name) for name in names})
 
 
 def _question_fingerprint(study: ReasoningStudy) -> str:

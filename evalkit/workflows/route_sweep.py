@@ -26,7 +26,7 @@ from evalkit.study.calls import Calls
 from evalkit.study.fingerprint import study_fingerprint
 from evalkit.study.models import LabelsKind, RoutingStudy, Source
 from evalkit.study.thresholds import threshold_problems
-from evalkit.tabular.fingerprint import Fingerprint
+from evalkit.tabular.fingerprint import rows_hash
 from evalkit.workflows.assemble import Assembled, assemble, refuse_small_estimates, settings_of
 from evalkit.workflows.evidence import evidence_limits
 from evalkit.workflows.gate_policy import under_policy
@@ -358,15 +358,14 @@ _TESTED = ("sampled", "replied", "passed", "answered", "contract_failed", "task_
 
 
 def _arrays_fingerprint(inputs: Inputs, *names: str) -> str:
-    """Hash of arrays of the analysis by item, whatever the order of the items."""
+    """Hash of arrays of the analysis, each row beside what its item needs and was scored.
+
+    No ids: where a secret stands in one, the copies in an evidence bundle have it hidden.
+    """
     data = inputs.assembled.data
-    mark = Fingerprint("routing")
-    order = sorted(range(data.n), key=lambda i: inputs.labels.ids[i])
-    for name in names:
-        values = getattr(data, name)
-        if values is not None:
-            mark.numbers(name, values[order].astype(np.float64).ravel())
-    return mark.hexdigest()
+    blocks = {name: getattr(data, name) for name in ("required", "risk", "weight", *names)}
+    blocks |= {f"demand {i}": one.data.demand for i, one in enumerate(inputs.arrays)}
+    return rows_hash("routing", {name: values for name, values in blocks.items() if values is not None})
 
 
 def _question_fingerprint(study: RoutingStudy) -> str:

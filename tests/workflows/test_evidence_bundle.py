@@ -108,6 +108,18 @@ def test_a_secret_of_the_study_is_hidden_in_its_copy_and_nothing_else_changes(sm
     assert again.fingerprint == read_study(path).fingerprint
 
 
+def test_a_run_is_checked_where_a_key_stands_in_an_id(small: Path) -> None:
+    """Its copies sort otherwise, and the look has to be the same one."""
+    for name in ("labels.csv", "outcomes.csv", "scores.csv"):
+        path = small / name
+        text = path.read_text(encoding="utf-8").replace("\nq3,", "\nsk-proj-abcdefgh12345678,")
+        path.write_text(text, encoding="utf-8")
+    assert main(["route-sweep", str(small / "study.yaml"), "--out", str(small / "run"), "--quiet"]) in {0, 1, 3}
+    checked = check_run(small / "run")
+    assert checked.evidence == "recomputed"
+    assert checked.faults == ()
+
+
 def rewritten(path: Path, change: Any) -> Path:
     with zipfile.ZipFile(path) as file:
         parts = {name: file.read(name) for name in file.namelist()}
