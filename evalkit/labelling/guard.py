@@ -95,7 +95,9 @@ class Guard:
         ):
             return 403, "the request comes from another page"
         path = scope["path"]
-        given = headers.get(TOKEN_HEADER, "") if path.startswith("/api/") else path.split("/")[1]
+        given = (
+            headers.get(TOKEN_HEADER, "") if path.startswith("/api/") else path.partition("/")[2].partition("/")[0]
+        )
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode("ascii")):
             return 403, "the address is not the one that evalkit label printed"
         length = headers.get("content-length", "0")

@@ -10,11 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalkit.errors import Fault, InputError
-from evalkit.labelling.decisions import Event, Header, LineFaults, Work, as_line, read_event, read_header
+from evalkit.labelling.decisions import SCHEMA, Event, Header, LineFaults, Work, as_line, read_event, read_header
 from evalkit.tabular.json_rows import StrictJSONError, parse_json
 from evalkit.tabular.names import quoted
 
 __all__ = ["DecisionFile", "Read", "parse_decisions", "read_decisions"]
+
+_FIRST = f'{{"schema": "{SCHEMA}"'.encode("ascii")
+_FURTHER = b'{"n": '
+"""How the first line of a file of decisions begins, and each further one."""
+
+_RESTORE = "restore the file from a copy; decisions are only ever added to it"
 
 
 @dataclass(frozen=True)
@@ -33,13 +39,18 @@ def parse_decisions(data: bytes, file: str) -> Read:
 
     A last line without its end that is no JSON was being written when the process died: nobody was told that it is
     saved, and it counts as never written. So every prefix of a file says what its whole lines say. Raises
-    `InputError` with every fault of the lines before it.
+    `InputError` with every fault of the lines before it, and where the last line is no beginning of one of ours: it
+    is somebody else's, and nothing of it may be cut off.
     """
     body, end = data, b""
     if data and not data.endswith(b"\n"):
         cut = data.rfind(b"\n") + 1
         if not _complete(data[cut:]):
             body, end = data[:cut], data[cut:]
+            if not _begun(end, _FURTHER if body else _FIRST):
+                what = "is no file of decisions" if not body else "ends in what is no decision"
+                fix = "name another file with --out" if not body else _RESTORE
+                raise InputError(Fault(what, fix, file=file, line=body.count(b"\n") + 1))
     faults: list[Fault] = []
     header: Header | None = None
     work = Work()
@@ -79,6 +90,12 @@ def _complete(tail: bytes) -> bool:
         return False
 
 
+def _begun(tail: bytes, start: bytes) -> bool:
+    """Whether a line without its end may be one that was being written; a crash of the system can leave zeros."""
+    kept = tail.rstrip(b"\0")
+    return kept.startswith(start) or start.startswith(kept)
+
+
 def read_decisions(path: Path) -> Read:
     """The decisions of a file, which is left as it is. Raises `InputError`."""
     try:
@@ -102,6 +119,7 @@ class DecisionFile:
         self.torn = torn
         self._file = file
         self._length = length
+        self._unclean = False
 
     @classmethod
     def open(cls, path: Path, wanted: Header, *, seed_given: bool = True) -> DecisionFile:
@@ -110,12 +128,14 @@ class DecisionFile:
         With `seed_given=False` the seed is the file's. Raises `InputError` where another process holds the file,
         it is damaged, or it was begun by somebody else or for other tiers or risk classes.
         """
+        fix = "name a file that can be written with --out"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and not path.is_file():  # a device takes everything and keeps nothing
+                raise InputError(Fault("is no file", fix, file=str(path)))
             file = path.open("ab+", buffering=0)
         except OSError as error:
             what = f"cannot be written: {error.strerror or error}"
-            fix = "name a file that can be written with --out"
             raise InputError(Fault(what, fix, file=str(path))) from None
         try:
             _hold(file, path)
@@ -146,23 +166,47 @@ class DecisionFile:
     def append(self, event: Event) -> None:
         """Write one event and wait until it is on disk; only then does it count.
 
-        Raises `InputError` where it cannot be written: then nothing of it is in the file, nor counted.
+        Raises `InputError` where it cannot be written, or the file is not as it was left: then nothing of it is in
+        the file, nor counted.
         """
         self._write(as_line(event))
         self.work.apply(event)
 
     def _write(self, line: bytes) -> None:
         try:
+            if self._unclean:
+                self._file.truncate(self._length)
+                self._unclean = False
+            self._check_untouched()
             rest = memoryview(line)
             while rest:
                 rest = rest[os.write(self._file.fileno(), rest) :]
             os.fsync(self._file.fileno())
         except OSError as error:
-            with contextlib.suppress(OSError):  # else it is a torn line, which the next start cuts off
+            self._unclean = True
+            with contextlib.suppress(OSError):  # else it is a torn line, which the next write or start cuts off
                 self._file.truncate(self._length)
+                self._unclean = False
             what = f"cannot be written: {error.strerror or error}"
             raise InputError(Fault(what, "check the space left on the disk", file=str(self.path))) from None
         self._length += len(line)
+
+    def _check_untouched(self) -> None:
+        """Raises `InputError` where the name leads to another file by now, or something else changed its length:
+        what is written there would be lost, or stand behind half a line."""
+        here = os.fstat(self._file.fileno())
+        try:
+            there: os.stat_result | None = os.stat(self.path)
+        except OSError:
+            there = None
+        if there is None or not os.path.samestat(here, there):
+            what = "was moved, removed or replaced while the page was open"
+        elif here.st_size != self._length:
+            what = f"was changed by something else: it has {here.st_size:,} bytes and had {self._length:,}"
+        else:
+            return
+        fix = "put it back as it was; what the page said is saved is in it"
+        raise InputError(Fault(what, fix, file=str(self.path)))
 
     def close(self) -> None:
         """Let go of the file; may be called twice."""

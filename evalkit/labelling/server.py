@@ -10,7 +10,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from evalkit.errors import Fault, InputError
@@ -22,6 +22,7 @@ from evalkit.tabular.json_rows import StrictJSONError, parse_json
 __all__ = ["listen", "new_token", "page_app", "serve"]
 
 _TYPES = {"label.css": "text/css", "label.js": "text/javascript"}
+_MOST_DIGITS = 12
 
 
 def new_token() -> str:
@@ -50,6 +51,9 @@ def page_app(session: Session, html: str, token: str, port: int) -> Guard:
     async def page(_: Request) -> Response:
         return Response(html, media_type="text/html; charset=utf-8")
 
+    async def without_slash(_: Request) -> Response:
+        return RedirectResponse(f"/{token}/")
+
     async def static(request: Request) -> Response:
         name = request.url.path.rsplit("/", 1)[-1]
         return Response(asset(name), media_type=f"{_TYPES[name]}; charset=utf-8")
@@ -58,20 +62,26 @@ def page_app(session: Session, html: str, token: str, port: int) -> Guard:
         return JSONResponse(await run_in_threadpool(session.state))
 
     async def item(request: Request) -> Response:
+        place = request.path_params["place"]
         try:
-            return JSONResponse(await run_in_threadpool(session.item, request.path_params["place"]))
+            if not (place.isascii() and place.isdigit() and len(place) <= _MOST_DIGITS):
+                raise IndexError(place)
+            return JSONResponse(await run_in_threadpool(session.item, int(place)))
         except IndexError:
             return _said("there is no such item", 404)
 
     routes = [
+        Route(PAGE, without_slash),
         Route(f"{PAGE}/", page),
         *(Route(f"{PAGE}/{name}", static) for name in _TYPES),
         Route("/api/state", state),
-        Route("/api/item/{place:int}", item),
+        Route("/api/item/{place}", item),
         Route("/api/decide", _changing(session.decide), methods=["POST"]),
         Route("/api/undo", _changing(session.undo), methods=["POST"]),
     ]
-    return Guard(Starlette(routes=routes), token, port)
+    app = Starlette(routes=routes)
+    app.router.redirect_slashes = False
+    return Guard(app, token, port)
 
 
 def _changing(change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Request], Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -228,3 +229,95 @@ def test_another_file_is_never_written_over(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name a file of decisions"):
         DecisionFile.open(path, header())
     assert path.read_text(encoding="utf-8") == '{"id": "a", "prompt": "x"}\n'
+
+
+@pytest.mark.parametrize(
+    "data", [b"my notes, without a line end", b"PAR1\0\1\xff", b'{"schema": "evalkit.labels"', b"\n\0", b"a\nb"]
+)
+def test_another_file_without_a_line_end_is_no_torn_line_of_ours(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(data)
+    with pytest.raises(InputError):
+        DecisionFile.open(path, header())
+    assert path.read_bytes() == data
+    path.write_bytes(as_line(header()) + data)
+    with pytest.raises(InputError):
+        DecisionFile.open(path, header())
+    assert path.read_bytes() == as_line(header()) + data
+
+
+def test_zeros_that_a_crash_of_the_system_left_are_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    whole = as_line(header()) + as_line(decided(1))
+    path.write_bytes(whole + as_line(decided(2, "b"))[:40] + b"\0" * 100)
+    with DecisionFile.open(path, header()) as file:
+        assert (file.work.n, file.torn) == (1, 140)
+    assert path.read_bytes() == whole
+
+
+def test_no_decision_counts_that_went_into_a_file_nobody_will_find(tmp_path: Path) -> None:
+    path, other = tmp_path / "log.jsonl", tmp_path / "other"
+    with DecisionFile.open(path, header()) as file:
+        file.append(decided(1))
+        whole = path.read_bytes()
+        path.rename(other)
+        with pytest.raises(InputError, match="was moved, removed or replaced while"):
+            file.append(decided(2, "b"))
+        path.write_bytes(whole)  # as an editor does that writes a new file
+        with pytest.raises(InputError, match="was moved, removed or replaced while"):
+            file.append(decided(2, "b"))
+        assert path.read_bytes() == other.read_bytes() == whole
+        other.replace(path)
+        for changed in (whole[:-9], whole + b"x"):
+            os.truncate(path, 0)
+            with path.open("ab") as by_hand:
+                by_hand.write(changed)
+            with pytest.raises(InputError, match="was changed by something else"):
+                file.append(decided(2, "b"))
+            assert path.read_bytes() == changed
+        assert file.work.n == 1, "counted without being saved"
+        os.truncate(path, 0)
+        with path.open("ab") as by_hand:
+            by_hand.write(whole)
+        file.append(decided(2, "b"))
+    assert read_decisions(path).work.n == 2
+
+
+def test_half_a_line_that_could_not_be_taken_back_is_before_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    write = os.write
+
+    def full(handle: int, data: Any) -> int:
+        write(handle, bytes(data)[:5])
+        raise OSError(28, "No space left on device")
+
+    with DecisionFile.open(path, header()) as file:
+        file.append(decided(1))
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "write", full)
+            broken.setattr(file, "_file", _NoTruncate(file._file))
+            with pytest.raises(InputError, match="No space left"):
+                file.append(decided(2, "b"))
+        assert path.read_bytes().endswith(b'{"n":')
+        file.append(decided(2, "b"))
+    assert path.read_bytes() == as_line(header()) + as_line(decided(1)) + as_line(decided(2, "b"))
+
+
+class _NoTruncate:
+    """A file whose length the disk will not change."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def fileno(self) -> int:
+        return int(self._file.fileno())
+
+    def truncate(self, length: int) -> int:
+        raise OSError(5, "Input/output error")
+
+
+def test_a_device_keeps_no_decision() -> None:
+    with pytest.raises(InputError, match="is no file"):
+        DecisionFile.open(Path(os.devnull), header())

@@ -131,8 +131,19 @@ def test_a_form_of_another_page_could_not_send_json(page: Page) -> None:
 
 
 def test_an_item_that_is_not_there(page: Page) -> None:
-    for place in ("3", "99999999999999999999", "-1", "x", "1.0"):
+    for place in ("3", "9" * 20, "9" * 5000, "-1", "x", "1.0", "%D9%A3", "0/"):
         assert page.ask("GET", f"/api/item/{place}", headers=sent(page))[0] == 404
+
+
+def test_a_target_that_is_no_path_is_refused_as_any_other(page: Page) -> None:
+    for method, target in (("OPTIONS", "*"), ("GET", "*"), ("CONNECT", "127.0.0.1:1"), ("GET", "http://x/")):
+        status, headers, _ = page.ask(method, target, headers=sent(page))
+        assert (status, headers["content-security-policy"]) == (403, POLICY), target
+
+
+def test_the_address_without_its_last_slash_leads_to_the_page(page: Page) -> None:
+    status, headers, _ = page.ask("GET", f"/{page.token}")
+    assert (status, headers["location"]) == (307, f"/{page.token}/")
 
 
 # The process
