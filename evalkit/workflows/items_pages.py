@@ -30,6 +30,7 @@ FOLDER, INDEX, LISTING = "items", "index.html", "pages.json"
 """The folder in a run's, its first page, and the list of its files by which it is known as one of these."""
 
 SCHEMA = "evalkit.items/1"
+_MADE_ANEW = "name the folder of a run as it was written; its items and result.json go together"
 MOST_ROWS = 5_000
 MOST_BYTES = 400_000
 """Rows of a page, in bytes: a page ends before it would hold more, whatever its number of rows."""
@@ -84,6 +85,7 @@ def write_items(options: ItemsOptions) -> int:
         what = f"is {options.page_size:,}"
         raise InputError(Fault(what, f"give a number from 1 to {MOST_ROWS:,}", field="--page-size"))
     document = read_result(options.run)
+    _check_facts(document, options.run)
     arm = shown_arm(options.run, document)
     asked = options.out if options.out is not None else options.run / FOLDER
     target = asked.resolve()
@@ -104,6 +106,17 @@ def write_items(options: ItemsOptions) -> int:
     if not options.quiet:
         print(f"items: {visible(asked / INDEX, 400)} ({len(picked):,} items on {pages:,} pages)")
     return 0
+
+
+def _check_facts(document: dict[str, Any], run: Path) -> None:
+    """InputError where result.json lacks what stands on every page."""
+    losses = [row.get("under_route_loss_usd") for row in document["risk_classes"]]
+    numbers = all(
+        loss is None or (isinstance(loss, int | float) and not isinstance(loss, bool)) for loss in losses
+    )
+    if not isinstance(document.get("study"), str) or not numbers:
+        what = "has no usable study" if numbers else "has a loss of a risk class that is no number"
+        raise InputError(Fault(what, _MADE_ANEW, file=str(run / "result.json")))
 
 
 def _spool(options: ItemsOptions, document: dict[str, Any], arm: str | None, file: BinaryIO) -> _Spooled:
@@ -130,8 +143,7 @@ def _spool(options: ItemsOptions, document: dict[str, Any], arm: str | None, fil
         if wrong is None and len(flags) > MOST_FLAGS:
             wrong = f"brings the number of different flags above {MOST_FLAGS}"
         if wrong is not None:
-            fix = "name the folder of a run as it was written; its items and result.json go together"
-            raise InputError(Fault(wrong, fix, source, number, id=item.id))
+            raise InputError(Fault(wrong, _MADE_ANEW, source, number, id=item.id))
         row = render(item)
         file.write(row)
         end += len(row)

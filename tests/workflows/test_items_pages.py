@@ -181,6 +181,9 @@ def test_hostile_texts_are_inert_in_every_page(tmp_path: Path) -> None:
         ([item(0, flags="wrong")], {}, "flags"),
         ([item(i, flags=[f"f{i}"]) for i in range(80)], {}, "different flags"),
         ([item(0)], {"schema": "other/1"}, "schema"),
+        ([item(0)], {"study": None}, "no usable study"),
+        ([item(0)], {"risk_classes": [{"name": "low", "under_route_loss_usd": "x"}]}, "that is no number"),
+        ([item(0)], {"counts": {}}, "result.json counts None"),
     ],
 )
 def test_a_file_that_is_no_runs_is_one_message_and_nothing_is_written(
