@@ -17,6 +17,7 @@ from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult
 from evalkit.routing.data import Floats
 from evalkit.routing.points import clean
+from evalkit.signoff.redacted import redacted
 
 __all__ = ["item_rows", "items_gz", "worst_items"]
 
@@ -93,7 +94,11 @@ def item_rows(
 
 
 def items_gz(rows: list[dict[str, Any]]) -> bytes:
-    """The rows as gzipped JSON lines; the same rows give the same bytes."""
+    """The rows as gzipped JSON lines, with what looks like a key or password hidden; the same rows give the same
+    bytes."""
+    texts = "\n".join({str(row.get(name)) for row in rows for name in ("id", "category", "group")})
+    if redact(texts) != texts:
+        rows = [redacted(row) for row in rows]
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as file:
         for row in rows:

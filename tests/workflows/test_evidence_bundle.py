@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import zipfile
@@ -115,6 +116,7 @@ def test_a_run_is_checked_where_a_key_stands_in_an_id(small: Path) -> None:
         text = path.read_text(encoding="utf-8").replace("\nq3,", "\nsk-proj-abcdefgh12345678,")
         path.write_text(text, encoding="utf-8")
     assert main(["route-sweep", str(small / "study.yaml"), "--out", str(small / "run"), "--quiet"]) in {0, 1, 3}
+    assert b"sk-proj" not in gzip.decompress((small / "run/items.jsonl.gz").read_bytes())
     checked = check_run(small / "run")
     assert checked.evidence == "recomputed"
     assert checked.faults == ()
