@@ -368,3 +368,18 @@ def test_a_policy_that_asks_for_no_audit_asks_what_it_did(tmp_path: Path) -> Non
     plain = policy_of(tmp_path, "labels: {min_alpha: 0.7}\n").gates_fingerprint
     assert policy_of(tmp_path, "labels: {min_alpha: 0.7, max_missed_needs: 0.1}\n").gates_fingerprint != plain
     assert plain == "6ca222b73b168e095178909f577f31e9d1445f2164739531ccde6594abee47ff"  # as it was written before
+
+
+def test_a_baseline_that_was_chosen_from_several_on_these_items_takes_its_part_of_the_error_rate(
+    tmp_path: Path,
+) -> None:
+    policy = write_policy(tmp_path / "p.yaml", "policy: p\nbaseline: {arm: always:frontier, margin_points: 2}\n")
+    found = {}
+    for many in (1, 4):
+        pair = replace(paired([0.0] * 200), baseline_of=many)
+        run = run_facts(gate_row(), judged={"name": "judged"}, paired={"always:frontier": pair})
+        (gate,) = [one.gate for one in all_gates(policy, (run,), AT) if one.gate.name == "non_inferiority"]
+        found[many] = gate
+    # Nothing lost of 200: at most 1.49 % at 5 %, 2.17 % at 1.25 %.
+    assert (found[1].status, found[4].status) == (Status.CERTIFIED, Status.INSUFFICIENT)
+    assert found[4].confidence == pytest.approx(1 - 0.05 / 4)
