@@ -2,7 +2,7 @@
 
 A router that has seen the items it is judged on looks better than it is. Four kinds are found (`Leak.kind`). Near
 ones are told by the share of shingles of the shorter prompt that the longer one holds, where neither is more than
-twice the other; prompts too short for that by the Jaccard similarity of their shingles. What a tenth of all items
+twice the other; prompts too short for that by the Jaccard similarity of their shingles. What 5 % of all items
 share does not count (`sketches`).
 """
 

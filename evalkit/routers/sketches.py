@@ -1,9 +1,9 @@
 """What is kept of a text to find it again: a hash of the whole, and a sample of the hashes of its shingles.
 
 Letters, digits and signs of arithmetic count; letter case, white space and other punctuation do not. Shingles that
-a tenth of the items of a set share (an instruction around every prompt) tell nobody apart and are left out, unless
-a prompt is little else. Of the rest a sample is kept: the hashes that end in `level` zero bits (Broder 1997,
-modulo sketch), with the least level at which at most 128 are left: every shingle of a short text, a fair sample of a long
+5 % of the items of a set share (an instruction around every prompt) tell nobody apart and are left out, unless a
+prompt is little else. Of the rest a sample is kept: the hashes that end in `level` zero bits (Broder 1997, modulo
+sketch), with the least level at which at most 128 are left: every shingle of a short text, a fair sample of a long
 one. Two samples can be compared at the greater of their levels.
 
 They are hashes and no texts, but who holds one can tell whether a guess at a piece of the text is right.
@@ -43,7 +43,7 @@ LEAST = 8
 """Shingles that a prompt needs beside the common ones, to be told by them."""
 MOST_LEVEL = 16
 _HALF = 10_000  # characters looked at from the beginning and from the end of a longer text
-_COMMON, _COUNTED = 0.1, 50  # share of items, and how many items it takes to tell
+_COMMON, _COUNTED = 0.05, 50  # share of items, and how many items it takes to tell
 _LOOKED_AT = 2_000  # among so many a common shingle is found
 _BUCKETS = 22  # bits; common shingles are told by counts of buckets, and a few uncommon ones with them
 _AT_HAND = 25_000_000  # characters
@@ -113,7 +113,7 @@ def _shingles_by_place(texts: Sequence[str | None]) -> Callable[[int], Hashes]:
 
 
 def _common(shingles: Callable[[int], Hashes], which: Sequence[int]) -> Hashes:
-    """Shingles that a tenth of the texts `which` have, ascending. Each text stands there once: what many people
+    """Shingles that 5 % of the texts `which` have, ascending. Each text stands there once: what many people
     ask in the same words is no instruction around a prompt."""
     if len(which) < _COUNTED:
         return _NONE
