@@ -39,8 +39,8 @@ def parse_decisions(data: bytes, file: str) -> Read:
 
     A last line without its end that is no JSON was being written when the process died: nobody was told that it is
     saved, and it counts as never written. So every prefix of a file says what its whole lines say. Raises
-    `InputError` with every fault of the lines before it, and where the last line is no beginning of one of ours: it
-    is somebody else's, and nothing of it may be cut off.
+    `InputError` with every fault of the lines before it, and where that line is no beginning of one of ours: it is
+    somebody else's, and nothing of it may be cut off.
     """
     body, end = data, b""
     if data and not data.endswith(b"\n"):
@@ -196,7 +196,7 @@ class DecisionFile:
         what is written there would be lost, or stand behind half a line."""
         here = os.fstat(self._file.fileno())
         try:
-            there: os.stat_result | None = os.stat(self.path)
+            there: os.stat_result | None = self.path.stat()
         except OSError:
             there = None
         if there is None or not os.path.samestat(here, there):
