@@ -168,7 +168,7 @@ def _cleaned_log(
                 safe_value = _alias(name, value, aliases, renamed, regions)
             else:
                 safe_value = cleaned_json(value, removed, regions, also)
-            touched[i] |= safe_value is not value
+            touched[i] |= safe_value is not value and safe_value != value
             cleaned_values.append(safe_value)
     kept = np.array(keep, dtype=np.int64)
     safe = tuple(_plain(note) for note in notices)

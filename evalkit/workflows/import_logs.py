@@ -18,6 +18,7 @@ from evalkit.outcomes.status import Status
 from evalkit.tabular.faults import listed
 from evalkit.tabular.names import did_you_mean, nfc, quoted
 from evalkit.tabular.write import check_table_suffix, write_table
+from evalkit.workflows.collector import collector_paused
 from evalkit.workflows.labels import pairs_in, show
 from evalkit.workflows.run_files import refuse_to_overwrite
 
@@ -27,6 +28,7 @@ _KNOWN_WITHOUT_GRADE = {Status.TRUNCATED, Status.BUDGET_EXHAUSTED, Status.PROVID
 _ALWAYS = ("id", "tier", "model", "status")
 
 
+@collector_paused()
 def run_logs(
     files: Sequence[Path],
     *,

@@ -14,6 +14,7 @@ from evalkit.labels.personal_data import KINDS
 from evalkit.labels.stratified import StratifiedDraw, draw_by_stratum
 from evalkit.tabular.names import quoted
 from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
+from evalkit.workflows.collector import collector_paused
 from evalkit.workflows.labels import names_in, pairs_in, show
 from evalkit.workflows.run_files import refuse_to_overwrite
 
@@ -22,6 +23,7 @@ __all__ = ["sample_log"]
 _STRATA = ("risk", "category")
 
 
+@collector_paused()
 def sample_log(
     log: Path,
     *,

@@ -81,6 +81,14 @@ class TestNearDuplicates:
             assert similarity(texts[i], texts[k]) >= 0.85
 
 
+def test_rows_that_held_personal_data_are_counted_not_equal_texts(tmp_path: Path) -> None:
+    rows = [{"prompt": "hello", "group": "a b"}, {"prompt": "mail a.b@example.com", "group": "a b"}]
+    rows += [{"prompt": "hello", "group": "a b"}, {"prompt": "x", "group": "call 010-1234-5678"}] * 2
+    file = tmp_path / "log.csv"
+    file.write_text("prompt,group\n" + "".join(f"{r['prompt']},{r['group']}\n" for r in rows), encoding="utf-8")
+    assert read_log(file).touched == 3
+
+
 class TestSystemPrompts:
     def test_a_long_system_prompt_makes_no_two_requests_alike(self, tmp_path: Path) -> None:
         rng = np.random.default_rng(4)
