@@ -8,9 +8,9 @@ the same request again in one of ten. Then `evalkit import logs` and `evalkit la
 their own. Beside them, in the same run, what nobody can do without: every line of the log through `json.loads`,
 two regular expressions over its text, and out again through `json.dumps`.
 
-Exit code 1 when both commands take more than `MOST_OF_BARE` times the bare pass together, more than 1 GB of memory,
-or do not see all rows. 60 seconds for 100,000 rows are the aim; a machine that is busy with other things counts
-more seconds of the processor for the same work, in the bare pass too, so that they decide nothing.
+Exit code 1 when both commands take more than `MOST_OF_BARE` times the bare pass together, more than 1 GB of
+memory, or do not see all rows. 60 seconds for 100,000 rows are the aim; a machine that is busy with other things
+counts more seconds of the processor for the same work, in the bare pass too, so that they decide nothing.
 """
 
 from __future__ import annotations
