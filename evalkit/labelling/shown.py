@@ -12,10 +12,14 @@ __all__ = ["MOST_SHOWN", "name", "speaking", "text"]
 MOST_SHOWN = 2_000_000
 """Characters of one text; a longer one is cut with a mark that says its full length."""
 
-# Controls, and what is not seen: directions of writing, blanks without width, tags. Scripts need their joiners.
+# Controls, and what Unicode has as ignorable where it cannot be drawn: directions of writing, blanks without width,
+# fillers of Hangul, tags. Scripts need single joiners, emoji single selectors, Han characters their variants.
 _UNSEEN = re.compile(
-    "[\0-\b\v-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\0-\b\v-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
+    "|(?<=[\u200c\u200d])[\u200c\u200d]|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"
+    "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
 )
 
 

@@ -19,6 +19,7 @@ from evalkit.labelling.blind import least_good, shown_order
 from evalkit.labelling.items import read_items, read_replies
 from evalkit.labelling.log_file import read_decisions
 from evalkit.labelling.session import Refused, Session, Stale
+from evalkit.labelling.shown import text
 
 
 def decide(session: Session, k: int, tiers: Any, **more: Any) -> dict[str, Any]:
@@ -209,6 +210,29 @@ def test_characters_that_are_not_seen_are_shown_and_scripts_keep_their_joiners(t
     assert told["turns"][0]["text"] == "safe[U+202E][U+E0041][U+001B][31m[U+200B] tab\there\nnext"
     assert (told["id"], told["category"]) == ("\\u202eevil", "a\\nb")
     assert session.item(1)["turns"][0]["text"] == "می‌خواهم 👩‍💻"
+
+
+# What Unicode 16 has as ignorable (Default_Ignorable_Code_Point): drawn as nothing, so that text can hide in it.
+IGNORABLE = (
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+
+
+def test_nothing_can_hide_in_characters_that_are_drawn_as_nothing() -> None:
+    for first, last in IGNORABLE:
+        for code in range(first, last + 1):
+            shown = text(f"a{chr(code) * 2}b")
+            assert f"[U+{code:04X}]" in shown, f"two of U+{code:04X} stay unseen"
+    for used in (
+        "\U0001f468\u200d\U0001f469",
+        "\u2764\ufe0f",
+        "\u845b\U000e0100",
+        "\u0645\u06cc\u200c\u062e",
+        "\ud55c\uae00",
+    ):
+        assert text(used) == used, "a joiner or selector that is needed is taken out"
 
 
 def test_every_fault_of_the_items_is_told_at_once(tmp_path: Path) -> None:
