@@ -12,7 +12,7 @@ from evalkit.labelling.decisions import Decision, Header, Work
 from evalkit.labelling.items import Items, Replies
 from evalkit.tabular.names import quoted
 
-__all__ = ["Annotator", "Conflict", "check_items", "check_pair", "conflicts"]
+__all__ = ["Annotator", "Conflict", "check_items", "check_pair", "check_replies", "conflicts"]
 
 _MOST_FAULTS = 100
 
@@ -75,12 +75,30 @@ def check_items(annotator: Annotator, items: Items, replies: Replies | None) -> 
 
     Replies are compared where they are given.
     """
-    faults = list(_changed(annotator, items, replies))
+    _raise(list(_changed(annotator, items, replies)), annotator.file)
+
+
+def check_replies(annotators: Sequence[Annotator]) -> None:
+    """Raises `InputError` for each item that two of these files judged on different replies: what they say of it
+    can neither agree nor be in conflict."""
+    first: dict[str, tuple[str | None, str]] = {}
+    for one in annotators:
+        faults = []
+        for name in sorted(one.work.ids):
+            decision = one.work.of(name)
+            assert decision is not None
+            replies, file = first.setdefault(name, (decision.replies, one.file))
+            if replies != decision.replies:
+                what = f"was judged on other replies than in {quoted(file)}"
+                faults.append(Fault(what, "judge the same replies in a new file", file=one.file, id=name))
+        _raise(faults, one.file)
+
+
+def _raise(faults: list[Fault], file: str) -> None:
+    """Raise the first of these faults with the number of the others, if there are any."""
     if len(faults) > _MOST_FAULTS:
         rest = len(faults) - _MOST_FAULTS
-        more = Fault(
-            f"{rest:,} more decisions do not fit", "put those named above right first", file=annotator.file
-        )
+        more = Fault(f"{rest:,} more decisions do not fit", "put those named above right first", file=file)
         faults = [*faults[:_MOST_FAULTS], more]
     if faults:
         raise InputError(faults)

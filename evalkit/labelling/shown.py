@@ -12,8 +12,8 @@ __all__ = ["MOST_SHOWN", "name", "speaking", "text"]
 MOST_SHOWN = 2_000_000
 """Characters of one text; a longer one is cut with a mark that says its full length."""
 
-# Controls, and what Unicode has as ignorable where it cannot be drawn: directions of writing, blanks without width,
-# fillers of Hangul, tags. Scripts need single joiners, emoji single selectors, Han characters their variants.
+# Controls, and what Unicode lets be drawn as nothing: directions of writing, blanks without width, fillers of Hangul,
+# tags. Scripts need single joiners, emoji single selectors, Han characters their variants.
 _UNSEEN = re.compile(
     "[\0-\b\v-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evalkit.errors import Fault, InputError
-from evalkit.labelling.adjudicate import Annotator, check_items, check_pair, conflicts
+from evalkit.labelling.adjudicate import Annotator, check_items, check_pair, check_replies, conflicts
 from evalkit.labelling.blind import LETTERS
 from evalkit.labelling.decisions import Header
 from evalkit.labelling.export import export_columns
@@ -303,6 +303,7 @@ def _export(options: LabelOptions, target: _Target, out: Path) -> None:
     items = _items(target)
     for one in found:
         check_items(one, items, None)
+    check_replies(found)
     made = export_columns(items, annotators, settled[0] if settled else None, partial=options.partial)
     if made.undecided and not options.partial:
         what = f"{len(made.undecided):,} of {len(items):,} items are not decided: {_some(made.undecided)}"

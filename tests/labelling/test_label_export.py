@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labelling_files import RISKS, TIERS, header, items_of, jsonl
+from labelling_files import RISKS, TIERS, header, items_of, jsonl, replies_of
 
 from evalkit.errors import InputError
 from evalkit.labelling.decisions import Decision, as_line
+from evalkit.labelling.log_file import DecisionFile
+from evalkit.labelling.session import Session
 from evalkit.labels.ratings import ratings_of_column
 from evalkit.labels.read import read_labels
 from evalkit.workflows.label_page import LabelOptions, label
@@ -146,3 +148,28 @@ def test_decisions_on_other_text_are_not_made_labels(tmp_path: Path) -> None:
             LabelOptions(str(jsonl(tmp_path / "set2.jsonl", rows)), tiers=",".join(TIERS),
                          risk_classes=",".join(RISKS), export=tmp_path / "x.jsonl", decisions=[path])
         )  # fmt: skip
+
+
+def judged(folder: Path, name: str, answer: str) -> Path:
+    """Decisions on the replies of all tiers, which begin with `answer`."""
+    items = items_of(folder, 4)
+    replies = replies_of(folder, items, {tier: f"{answer} of {tier}" for tier in TIERS})
+    path = folder / f"{name}.jsonl"
+    with DecisionFile.open(path, header(name)) as file:
+        session = Session(items, replies, file)
+        for k in range(4):
+            session.decide({"index": k, "after": k, "good": ["A", "B", "C"], "risk": "low", "note": ""})
+    return path
+
+
+def test_what_was_judged_on_different_replies_is_not_put_together(tmp_path: Path) -> None:
+    ann, bo = judged(tmp_path, "ann", "one"), judged(tmp_path, "bo", "one")
+    assert [row["required_tier"] for row in export(tmp_path, ann, bo)] == ["cheap"] * 4
+    bo.unlink()
+    judged(tmp_path, "bo", "another")
+    (tmp_path / "labels.jsonl").unlink()
+    with pytest.raises(InputError) as error:
+        export(tmp_path, ann, bo)
+    assert [fault.id for fault in error.value.faults] == ["q0", "q1", "q2", "q3"]
+    assert "was judged on other replies than in" in str(error.value)
+    assert not (tmp_path / "labels.jsonl").exists()
