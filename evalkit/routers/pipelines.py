@@ -28,6 +28,8 @@ __all__ = ["inputs_of", "pipeline_of"]
 
 MOST_CHARACTERS = 20_000
 """Characters of a text that features are taken from: its beginning. The length is that of the beginning too."""
+MOST_OF_A_CATEGORY = 200
+"""Characters of a category that count: arrays of text are as wide as their longest."""
 _BUCKETS = 2**15
 
 
@@ -35,7 +37,7 @@ def inputs_of(requests: Requests) -> NDArray[np.object_]:
     """(N, 2) what pipelines see of requests: the text and the category, "" where there is none."""
     out = np.empty((len(requests), 2), dtype=object)
     for i, (text, category) in enumerate(zip(requests.text, requests.category, strict=True)):
-        out[i] = text[:MOST_CHARACTERS], category or ""
+        out[i] = text[:MOST_CHARACTERS], (category or "")[:MOST_OF_A_CATEGORY]
     return out
 
 

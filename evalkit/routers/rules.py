@@ -93,7 +93,7 @@ class Rules:
         import pyarrow as pa
 
         text = [unicodedata.normalize("NFC", one) for one in requests.text]
-        category = np.array([None if c is None else unicodedata.normalize("NFC", c) for c in requests.category])
+        category = [None if c is None else unicodedata.normalize("NFC", c) for c in requests.category]
         length = np.array([len(one) for one in text], dtype=np.int64)
         place = np.full(len(text), len(self.rules), dtype=np.int64)
         open_ = np.ones(len(text), dtype=bool)
@@ -103,7 +103,7 @@ class Rules:
                 break
             met = np.ones(left.size, dtype=bool)
             if rule.category:
-                met &= np.isin(category[left].astype(object), np.array(rule.category, dtype=object))
+                met &= np.array([category[i] in rule.category for i in left], dtype=np.bool_)
             if rule.min_characters is not None:
                 met &= length[left] >= rule.min_characters
             if rule.max_characters is not None:

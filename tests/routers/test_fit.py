@@ -197,6 +197,14 @@ def test_unsolvable_items_are_no_needs() -> None:
     assert as_cheapest.counts == {"cheap": 40, "strong": 40, "unsolvable": 40}
 
 
+def test_a_category_of_a_megabyte_is_a_category() -> None:
+    long = "x" * 1_000_000
+    train = labels_of(["a", "b", "c", "d"], [1, 1, 0, 0], category=[long, long, "law", "law"])
+    router = fit_router(train, options(estimator="lookup", smoothing=0), seed=0)
+    assert router.score(labels_of(["e", "f"], [0, 0], category=[long, "law"]))[0].tolist() == [1, 0]
+    assert sum(len(data) for data in router_files(router).values()) < 20_000
+
+
 def test_weights_count_as_repetition() -> None:
     y, X = np.array([0, 0, 1, 1, 1, 0]), np.array([["", c] for c in "aabbab"], dtype=object)
     weight = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 1.0])
