@@ -12,7 +12,7 @@ __all__ = ["MOST_SHOWN", "name", "speaking", "text"]
 MOST_SHOWN = 2_000_000
 """Characters of one text; a longer one is cut with a mark that says its full length."""
 
-# Controls, and what Unicode lets be drawn as nothing: directions of writing, blanks without width, fillers of Hangul,
+# Controls, and what Unicode lets be drawn as nothing: directions of writing, blanks without width, Hangul fillers,
 # tags. Scripts need single joiners, emoji single selectors, Han characters their variants.
 _UNSEEN = re.compile(
     "[\0-\b\v-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
