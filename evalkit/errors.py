@@ -136,7 +136,7 @@ def _escape(ch: str) -> str:
 
 
 def fitted(text: str, stream: IO[str]) -> str:
-    """`text` as it is for a file or a pipe; for a terminal its long lines broken at blanks, so that no word is cut.
+    """`text` as it is for a file or a pipe; for a terminal long lines are broken at blanks, and no word is cut.
 
     What follows in a line is indented by two. A word that is longer than the terminal stays whole.
     """
