@@ -151,7 +151,9 @@ class TestSize:
         assert isinstance(found, Reply)
         assert found.text == "4 " * 5000
 
-    @pytest.mark.parametrize(("coding", "data"), [("br", b"\x0b\x02"), ("gzip", b"no gzip"), ("deflate", b"\xff\xff")])
+    @pytest.mark.parametrize(
+        ("coding", "data"), [("br", b"\x0b\x02"), ("gzip", b"no gzip"), ("deflate", b"\xff\xff")]
+    )
     def test_what_cannot_be_unpacked_is_a_failure(self, coding: str, data: bytes) -> None:
         found = canned_reply(data, coding=coding)
         assert isinstance(found, Failure)
