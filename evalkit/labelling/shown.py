@@ -13,20 +13,33 @@ MOST_SHOWN = 2_000_000
 """Characters of one text; a longer one is cut with a mark that says its full length."""
 
 # Controls, and what Unicode lets be drawn as nothing: directions of writing, blanks without width, Hangul fillers,
-# tags. Scripts need single joiners, emoji single selectors, Han characters their variants.
+# tags, joiners and selectors.
 _UNSEEN = re.compile(
-    "[\0-\b\v-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
-    "|(?<=[\u200c\u200d])[\u200c\u200d]|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"
-    "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
+    "[\0-\b\v-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_JOINERS, _SELECTORS = frozenset("\u200c\u200d"), frozenset("\ufe0e\ufe0f")
+_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
+def _code(found: re.Match[str]) -> str:
+    """What is not seen as its code point. Scripts need single joiners, emoji a selector and a joiner, Han characters
+    one of their variants: those stay; in a chain of them something may hide."""
+    ch, before = found.group(), found.string[max(0, found.start() - 1) : found.start()]
+    if ch in _JOINERS and before not in _JOINERS:
+        return ch
+    if ch in _SELECTORS and before not in _JOINERS | _SELECTORS:
+        return ch
+    if "\U000e0100" <= ch <= "\U000e01ef" and _HAN.match(before):
+        return ch
+    return f"[U+{ord(ch):04X}]"
 
 
 def text(value: str) -> str:
     """`value` with its line breaks; characters that are not seen are shown as their code points, [U+202E]."""
     shown = value[:MOST_SHOWN].replace("\r\n", "\n")
-    shown = _UNSEEN.sub(lambda m: f"[U+{ord(m.group()):04X}]", shown)
+    shown = _UNSEEN.sub(_code, shown)
     return shown if len(value) <= MOST_SHOWN else f"{shown}\n… ({len(value):,})"
 
 

@@ -227,7 +227,7 @@ def test_nothing_can_hide_in_characters_that_are_drawn_as_nothing() -> None:
             assert f"[U+{code:04X}]" in shown, f"two of U+{code:04X} stay unseen"
     for used in (
         "\U0001f468\u200d\U0001f469",
-        "\u2764\ufe0f",
+        "\u2764\ufe0f\u200d\U0001f525",
         "\u845b\U000e0100",
         "\u0645\u06cc\u200c\u062e",
         "\ud55c\uae00",
