@@ -221,7 +221,7 @@ def audit(
     everywhere: Annotated[
         bool,
         typer.Option(
-            "--all", help="Audit all cheap labels, for every threshold of every router; no look is spent."
+            "--all", help="Audit all cheap labels, for every threshold of every router."
         ),
     ] = False,
     seed: Annotated[

@@ -33,7 +33,12 @@ def evidence_limits(inputs: Inputs, result: RoutingResult, look: Look) -> list[s
         _LABELS[inputs.labels_kind],
         *audit_sentences(result, None if inputs.audit is None else inputs.audit.facts),
     ]
-    if look.delta is None:
+    if look.audit_left_out:
+        out.append(
+            "These labels were audited, and this run leaves the audit out: nothing is certified without it. Name "
+            "it in the study (audit: ...)."
+        )
+    elif look.delta is None:
         out.append(
             f"This is look {look.number} at these labels and {look.declared} declared: nothing is certified any "
             "more. Label a fresh sample, or declare the number of looks before the first."

@@ -25,11 +25,18 @@ from evalkit.tabular.names import quoted
 from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
 from evalkit.workflows.assemble import settings_of
 from evalkit.workflows.label_audit_draw import AuditPoint, Drawn, draw_classes, point_at, point_everywhere
-from evalkit.workflows.label_audit_file import SCHEMA, missed_of, scored_hash, tier_words, wrong_of
+from evalkit.workflows.label_audit_file import (
+    SCHEMA,
+    audit_fingerprint,
+    missed_of,
+    scored_hash,
+    tier_words,
+    wrong_of,
+)
 from evalkit.workflows.labels import show
 from evalkit.workflows.looks import Look
 from evalkit.workflows.provenance import utc_now
-from evalkit.workflows.route_sweep import Inputs, look_at, read_inputs
+from evalkit.workflows.route_sweep import Inputs, audit_look, look_at, read_inputs
 from evalkit.workflows.run_files import refuse_to_overwrite
 
 __all__ = ["audit_labels", "draw_path", "point_of"]
@@ -118,12 +125,9 @@ def audit_labels(
     elif json_file is not None:
         refuse_to_overwrite([*files, judged], [json_file])
     # All cheap labels are known without a look at what a router does with them.
-    look = look_at(inputs, utc_now(), book=not everywhere)
+    look = look_at(inputs, utc_now(), book=not everywhere, auditing=True)
     data = inputs.assembled.data
     point = point_everywhere(read, data) if everywhere else point_of(inputs, look)
-    drawn = draw_classes(read, inputs.labels.ids, data, point, per_class, seed, needs_per_class)
-    delta = 1.0 - read.confidence if look.delta is None else look.delta
-    delta /= read.shared
     head: dict[str, Any] = {
         "study": read.name,
         "study_hash": f"sha256:{read.fingerprint.removeprefix('sha256:')}",
@@ -137,7 +141,10 @@ def audit_labels(
         "needs_per_class": needs_per_class,
         "seed": seed,
     }
+    about: dict[str, Any] = {"needs_per_class": needs_per_class, "labels_hash": head["labels_hash"]}
+    drawn = draw_classes(read, inputs.labels.ids, data, point, per_class, seed, **about)
     if out is not None:
+        delta = _spent_by(look, read)
         _write_draw(inputs, out, head, drawn)
         forecast = [_bounds(data, d, 0, 0, delta) for d in drawn]
         of_needs = sum(len(d.need_ids) for d in drawn)
@@ -152,6 +159,16 @@ def audit_labels(
     required = {name: int(data.required[at]) for name, at in place.items()}
     wrong = {d.counts.name: wrong_of(d, required, said, top) for d in drawn}
     words = tier_words(read)
+    rows: list[dict[str, Any]] = [
+        {
+            "risk": d.counts.name,
+            "judged": {name: words[said[name]] for name in sorted(d.ids)},
+            "judged_needs": {name: words[said[name]] for name in sorted(d.need_ids)},
+        }
+        for d in drawn
+    ]
+    look = audit_look(inputs, audit_fingerprint({**head, "classes": rows}), utc_now())
+    delta = _spent_by(look, read)
     audits = [_bounds(data, d, len(missed[d.counts.name]), len(wrong[d.counts.name]), delta) for d in drawn]
     document = {
         "schema": SCHEMA,
@@ -169,10 +186,9 @@ def audit_labels(
                 "needs_audited": len(d.need_ids),
                 "needs_wrong": len(wrong[a.counts.name]),
                 "wrong_ids": wrong[a.counts.name],
-                "judged": {name: words[said[name]] for name in sorted(d.ids)},
-                "judged_needs": {name: words[said[name]] for name in sorted(d.need_ids)},
+                **row,
             }
-            for a, d in zip(audits, drawn, strict=True)
+            for a, d, row in zip(audits, drawn, rows, strict=True)
         ],
         "limits": [*_limits(drawn), _EVERYWHERE if everywhere else _POINT_ALONE],
     }
@@ -186,6 +202,11 @@ def audit_labels(
                 f"{_short(d.counts.name)}: {count:,} of {len(d.need_ids):,} drawn needs are labelled wrongly"
             )
     show([] if quiet else lines, inputs.notices)
+
+
+def _spent_by(look: Look, study: RoutingStudy) -> float:
+    """The error rate of one router's certificate, as if the look had its first share where it has none."""
+    return (1.0 - study.confidence if look.delta is None else look.delta) / study.shared
 
 
 def _limits(drawn: Sequence[Drawn]) -> list[str]:
@@ -356,7 +377,13 @@ def _judged_lines(
     lines.append(f"of needs: at most this share of the true needs is labelled cheap; bound: on the true rate{at}")
     lines.append(f"delta {delta:.4g}, half for the rate and half for the audit")
     if look.delta is None:
-        lines.append("This look was not declared, so nothing is certified.")
+        lines.append(
+            f"This audit is look {look.number} at these labels and {look.declared} declared: it certifies nothing."
+        )
+    elif everywhere:
+        lines.append(
+            f"It counts as look {look.number} of {look.declared} declared, and so does the study that names it."
+        )
     for name, ids in missed.items():
         if ids:
             lines.append(f"{name}: missed needs {listed(ids)}; put their labels right (that is a new look)")

@@ -85,9 +85,15 @@ def draw_classes(
     per_class: int,
     seed: int,
     needs_per_class: int = 0,
+    *,
+    labels_hash: str,
 ) -> list[Drawn]:
     """Simple random samples of each risk class: of items labelled cheap that stay below the strongest tier, and of
-    those labelled as needs."""
+    those labelled as needs.
+
+    Other labels draw anew (`labels_hash`): after an audit whose findings were put right, the same items would be
+    free of what it found, and so say nothing of the rest.
+    """
     held = data if point.certifying.all() else data.subset(point.certifying)
     levels = point.levels[point.certifying]
     hidden = point.certifying & (data.required == 0) & (point.tier < data.k - 1) & (data.weight > 0)
@@ -107,7 +113,9 @@ def draw_classes(
         grouped = data.group is not None
         counts = ClassCounts(name, rule.max_under_route, under, n, len(population), scale, grouped)
         needs = np.flatnonzero(point.certifying & data.needs & (data.risk == r) & (data.weight > 0))
-        cheap_ids = draw_ids([ids[int(i)] for i in population], per_class, seed, name)
-        need_ids = draw_ids([ids[int(i)] for i in needs], needs_per_class, seed, f"{name}\x00needs")
+        cheap_ids = draw_ids([ids[int(i)] for i in population], per_class, seed, f"{labels_hash}\x00{name}")
+        need_ids = draw_ids(
+            [ids[int(i)] for i in needs], needs_per_class, seed, f"{labels_hash}\x00{name}\x00needs"
+        )
         out.append(Drawn(counts, tuple(cheap_ids), len(needs), tuple(need_ids)))
     return out

@@ -35,6 +35,7 @@ __all__ = [
     "AuditFile",
     "Judged",
     "Routed",
+    "audit_fingerprint",
     "missed_of",
     "read_audit",
     "scored_hash",
@@ -157,7 +158,9 @@ def read_audit(path: Path, study: RoutingStudy, judged: Judged) -> AuditFile:
         raise InputError(faults)
     point = _point(document, study, judged, file)
     size, seed, of_needs = document["per_class"], document["seed"], document["needs_per_class"]
-    drawn = draw_classes(study, judged.ids, judged.data, point, size, seed, of_needs)
+    drawn = draw_classes(
+        study, judged.ids, judged.data, point, size, seed, of_needs, labels_hash=judged.labels_hash
+    )
     rows = {row["risk"]: row for row in document["classes"]}
     if list(rows) != [d.counts.name for d in drawn] or len(rows) != len(document["classes"]):
         fault("classes", "does not hold the risk classes of the study")
@@ -188,7 +191,7 @@ def read_audit(path: Path, study: RoutingStudy, judged: Judged) -> AuditFile:
         counts.append(AuditCounts(scale=one.counts.scale, **found))
     if faults:
         raise InputError(faults)
-    fingerprint = _fingerprint(document)
+    fingerprint = audit_fingerprint(document)
     facts = {
         "file": path.name,
         "hash": f"sha256:{fingerprint}",
@@ -292,7 +295,7 @@ _FIELDS: dict[str, Any] = {
 }
 
 
-def _fingerprint(document: Mapping[str, Any]) -> str:
+def audit_fingerprint(document: Mapping[str, Any]) -> str:
     """SHA-256 in hex of what the audit is about: its point, its draw and the judgements."""
     keys = ("labels_hash", "scores_hash", "everywhere", "thresholds", "per_class", "needs_per_class", "seed")
     judged = [

@@ -8,6 +8,10 @@ its fingerprint counts too.
 A look at less is completed by the first that adds what was missing, and both are one look: requests that nobody
 answered, or, where several thresholds are searched for, costs. Nothing could be selected before. An audit of the
 labels completes one too: it can only withhold what the look without it allows, and is shared with no other audit.
+
+An audit that was read back counts too, also where no router was looked at: of labels that are audited and put
+right until nothing is found, some audit is clean by chance. The first look at these labels that names it completes
+it. From then on they certify no router without an audit: what was found cannot be left out again.
 """
 
 from __future__ import annotations
@@ -24,23 +28,25 @@ from typing import Any
 
 from evalkit.errors import Fault, InputError
 
-__all__ = ["Look", "looks_path", "looks_text", "take_look"]
+__all__ = ["Look", "looks_path", "looks_text", "take_audit", "take_look"]
 
 _SCHEMA = "evalkit.looks/1"
 _SUFFIX = ".looks.json"
 _ADDED = frozenset({"outcomes", "costs", "audit"})
 _ABOUT = frozenset({"key", "delta", "first_at", "completes"})
+_AUDIT_ALONE = frozenset({"labels", "audit"})
 
 
 @dataclass(frozen=True)
 class Look:
     """number: 1 for the first look at these labels. delta: what it may spend on each side, None for nothing.
-    recorded: the record could be written."""
+    recorded: the record could be written. audit_left_out: the labels were audited, and the look names no audit."""
 
     number: int
     declared: int
     delta: float | None
     recorded: bool
+    audit_left_out: bool = False
 
 
 def looks_path(labels: Path) -> Path:
@@ -51,20 +57,30 @@ def looks_path(labels: Path) -> Path:
 
 
 def take_look(
-    record: Path, parts: Mapping[str, str], *, declared: int, delta: float, now: str, book: bool = True
+    record: Path,
+    parts: Mapping[str, str],
+    *,
+    declared: int,
+    delta: float,
+    now: str,
+    book: bool = True,
+    by_tiers: bool = False,
 ) -> Look:
     """Number this look and book what it spends in the file `record`.
 
     parts: fingerprints of labels, outcomes, scores and study. With one look declared the first spends `delta`;
     with J declared, look j spends delta / 2**j. A look beyond those declared, or one for which too little is
     left, spends nothing and certifies nothing. `now` is UTC text. With `book` False nothing is written. Parts that
-    are named outcomes and costs are left out while there are none. Raises InputError where the record is damaged.
+    are named outcomes and costs are left out while there are none. by_tiers: it rests on the required tiers,
+    and so has to name their audit where there was one. Raises InputError where the record is damaged.
     """
-    key = hashlib.sha256(json.dumps(dict(sorted(parts.items()))).encode()).hexdigest()
+    key = _key(parts)
     with _alone(record.parent):
         own = _read(record)
         looks = [*own, *_of_copies(record, parts.get("labels"), {entry["key"] for entry in own})]
         numbers, spent = _counted(looks)
+        if by_tiers and "audit" not in parts and _were_audited(looks, parts.get("labels")):
+            return Look(max(numbers.values()) + 1, declared, None, recorded=True, audit_left_out=True)
         if key in numbers:
             entry = next(e for e in looks if e["key"] == key)
             return Look(numbers[key], declared, entry["delta"], recorded=True)
@@ -84,11 +100,32 @@ def take_look(
         return Look(number, declared, granted, recorded=_write(record, text))
 
 
+def take_audit(record: Path, parts: Mapping[str, str], *, declared: int, delta: float, now: str) -> Look:
+    """Book an audit that is read back, `parts["audit"]` its fingerprint: with the look that it completes or, where
+    there is none, by itself. `parts` are those of the look that names it; the rest as for `take_look`."""
+    with _alone(record.parent):
+        own = _read(record)
+        looks = [*own, *_of_copies(record, parts.get("labels"), {entry["key"] for entry in own})]
+    alone = {name: parts[name] for name in sorted(_AUDIT_ALONE)}
+    keys = {entry["key"] for entry in looks}
+    whole = _key(parts) in keys or (_key(alone) not in keys and _completed(looks, parts) is not None)
+    booked = parts if whole else alone
+    return take_look(record, booked, declared=declared, delta=delta, now=now)
+
+
 def looks_text(record: Path, labels: str) -> str:
     """The looks at labels of this fingerprint that a look is numbered by, as the text of one record."""
     own = _read(record)
     looks = [*own, *_of_copies(record, labels, {entry["key"] for entry in own})]
     return json.dumps({"schema": _SCHEMA, "looks": looks}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _key(parts: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(dict(sorted(parts.items()))).encode()).hexdigest()
+
+
+def _were_audited(looks: list[dict[str, Any]], labels: str | None) -> bool:
+    return labels is not None and any("audit" in e and e.get("labels") == labels for e in looks)
 
 
 def _counted(looks: list[dict[str, Any]]) -> tuple[dict[str, int], float]:
@@ -111,7 +148,8 @@ def _completed(looks: list[dict[str, Any]], parts: Mapping[str, str]) -> dict[st
         had = {name: value for name, value in entry.items() if name not in _ABOUT}
         added = parts.keys() - had.keys()
         same = all(parts.get(name) == value for name, value in had.items())
-        if added and added <= _ADDED and same and entry["key"] not in done:
+        may = added <= _ADDED or had.keys() == _AUDIT_ALONE
+        if added and may and same and entry["key"] not in done:
             return entry
     return None
 

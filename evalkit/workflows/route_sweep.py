@@ -33,7 +33,7 @@ from evalkit.workflows.gate_policy import under_policy
 from evalkit.workflows.items import item_rows, items_gz, worst_items
 from evalkit.workflows.label_audit_file import AuditFile, with_audit
 from evalkit.workflows.label_facts import label_facts
-from evalkit.workflows.looks import Look, looks_path, take_look
+from evalkit.workflows.looks import Look, looks_path, take_audit, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
 from evalkit.workflows.provenance import dependency_versions, utc_now
 from evalkit.workflows.replay_facts import ReplayFacts, replay_facts
@@ -61,7 +61,7 @@ from evalkit.workflows.routers_result import (
 from evalkit.workflows.samples import refuse_unmet_samples
 from evalkit.workflows.served import as_asked
 
-__all__ = ["Inputs", "RouteSweep", "look_at", "looks_record", "read_inputs", "route_sweep"]
+__all__ = ["Inputs", "RouteSweep", "audit_look", "look_at", "looks_record", "read_inputs", "route_sweep"]
 
 
 @dataclass(frozen=True)
@@ -325,13 +325,28 @@ def looks_record(study: RoutingStudy) -> Path:
     return looks_path(study.labels.path if study.labels.path is not None else study.path)
 
 
-def look_at(inputs: Inputs, now: str, *, book: bool = True) -> Look:
-    """The look that judging these inputs is; with `book` False the record of looks is read only.
+def look_at(inputs: Inputs, now: str, *, book: bool = True, auditing: bool = False) -> Look:
+    """The look that judging these inputs is; with `book` False the record of looks is read only. auditing: it is
+    to draw an audit, so that none is named yet.
 
     With two tiers costs are no part of it: whichever threshold of the certified range they choose, the range is
     tested the same way. A path over several thresholds is aimed at least cost, so there other costs are another
     look, and the first that are known complete one without. So do the first requests that are answered.
     """
+    study = inputs.study
+    about: dict[str, Any] = {"declared": study.looks, "delta": 1.0 - study.confidence, "now": now}
+    return take_look(looks_record(study), _parts(inputs), book=book, by_tiers=not auditing, **about)
+
+
+def audit_look(inputs: Inputs, fingerprint: str, now: str) -> Look:
+    """Book an audit of the labels that is read back; the look at these inputs that names it may spend as much."""
+    study = inputs.study
+    about: dict[str, Any] = {"declared": study.looks, "delta": 1.0 - study.confidence, "now": now}
+    return take_audit(looks_record(study), {**_parts(inputs), "audit": fingerprint}, **about)
+
+
+def _parts(inputs: Inputs) -> dict[str, str]:
+    """Fingerprints of all that makes another look."""
     study = inputs.study
     parts = {"labels": inputs.labels.fingerprint, "study": _question_fingerprint(study)}
     for one in inputs.given:
@@ -350,8 +365,7 @@ def look_at(inputs: Inputs, now: str, *, book: bool = True) -> Look:
         searched = any(one.router.thresholds is None and one.decisions is None for one in inputs.given)
         if len(study.tiers) > 2 and searched and cost is not None and not bool(np.isnan(cost).any()):
             parts["costs"] = _arrays_fingerprint(inputs, "tier_cost_usd")
-    delta = 1.0 - study.confidence
-    return take_look(looks_record(study), parts, declared=study.looks, delta=delta, now=now, book=book)
+    return parts
 
 
 _TESTED = ("sampled", "replied", "passed", "answered", "contract_failed", "task_s")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalkit.errors import InputError
-from evalkit.workflows.looks import looks_path, take_look
+from evalkit.workflows.looks import looks_path, take_audit, take_look
 
 NOW = "2026-01-02T03:04:05Z"
 
@@ -113,3 +113,38 @@ def test_completed_looks_of_several_declared_spend_no_more(tmp_path: Path) -> No
     assert taken(record, declared=2, outcomes="o") == (1, 0.025)
     assert taken(record, declared=2, scores="z", outcomes="o") == (2, 0.0125)
     assert taken(record, declared=2, scores="y", outcomes="o") == (3, None)
+
+
+def read_back(record: Path, declared: int = 1, **more: str) -> tuple[int, float | None]:
+    found = take_audit(record, parts_of(**more), declared=declared, delta=0.05, now=NOW)
+    return found.number, found.delta
+
+
+def test_an_audit_read_back_is_one_look_with_the_first_that_names_it(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    assert read_back(record, scores="x", audit="a") == (1, 0.05)
+    assert read_back(record, scores="x", audit="a") == (1, 0.05)
+    assert taken(record, scores="y", outcomes="o", audit="a") == (1, 0.05)  # it speaks of no router
+    assert taken(record, scores="z", outcomes="o", audit="a") == (2, None)
+    assert read_back(record, scores="x", audit="b") == (3, None)
+
+
+def test_an_audit_completes_the_look_that_it_was_made_at(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    assert taken(record, declared=2, scores="x") == (1, 0.025)
+    assert read_back(record, declared=2, scores="x", audit="a") == (1, 0.025)
+    assert taken(record, declared=2, scores="x", audit="a") == (1, 0.025)
+    assert read_back(record, declared=2, scores="x", audit="b") == (2, 0.0125)
+    assert read_back(record, declared=2, labels="put right", scores="x", audit="c") == (3, None)
+
+
+def test_audited_labels_certify_nothing_without_an_audit(tmp_path: Path) -> None:
+    record = looks_path(tmp_path / "labels.csv")
+    about = {"declared": 3, "delta": 0.05, "now": NOW}
+    assert take_look(record, parts_of(), by_tiers=True, **about).delta == 0.025  # type: ignore[arg-type]
+    read_back(record, declared=3, audit="a")
+    again = take_look(record, parts_of(), by_tiers=True, **about)  # type: ignore[arg-type]
+    assert (again.number, again.delta, again.audit_left_out) == (2, None, True)
+    assert take_look(record, parts_of(), **about).delta == 0.025  # type: ignore[arg-type]
+    grown = take_look(record, parts_of(labels="grown"), by_tiers=True, **about)  # type: ignore[arg-type]
+    assert (grown.number, grown.delta, grown.audit_left_out) == (2, 0.0125, False)
