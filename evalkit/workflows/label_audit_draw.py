@@ -51,8 +51,9 @@ def _certifying(study: RoutingStudy, data: RoutingData, *, fixed: bool) -> NDArr
 
 
 def point_everywhere(study: RoutingStudy, data: RoutingData) -> AuditPoint:
-    """All items labelled with the cheapest tier, wherever a router sends them."""
-    fixed = all(r.decisions is not None or r.thresholds is not None for r in study.all_routers)
+    """All items labelled with the cheapest tier, wherever a router sends them; those that certify, and all where a
+    router is fixed in advance, since it is certified on all."""
+    fixed = any(r.decisions is not None or r.thresholds is not None for r in study.all_routers)
     certifying = _certifying(study, data, fixed=fixed)
     return AuditPoint(None, np.zeros(data.n, dtype=np.int8), np.ones((data.n, data.k - 1)), certifying, True)
 

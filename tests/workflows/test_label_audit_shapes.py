@@ -131,3 +131,27 @@ class TestOtherShapes:
         )
         assert code == 2
         assert (tmp_path / "audit.json").read_bytes() == before
+
+    @pytest.mark.parametrize("first", ["searched", "fixed"])
+    def test_a_fixed_router_beside_a_searched_one_is_audited_on_all_items_that_certify_it(
+        self, first: str, tmp_path: Path, capsys: Any
+    ) -> None:
+        """The searched one certifies on 60 % of the items, the fixed one on all: so all its cheap labels count."""
+        world = self.write(tmp_path)
+        about = (
+            "scores: scores.csv, higher_means: cheap_is_enough, trained_on: other_items, cost_usd: 0, seconds: 0"
+        )
+        rows = {
+            "searched": f"  - {{name: searched, {about}}}",
+            "fixed": f"  - {{name: fixed, {about}, thresholds: [-0.95, -1.95]}}",
+        }
+        listed = "\n".join([rows.pop(first), *rows.values()])
+        lines = [f"routers:\n{listed}" if line.startswith("router:") else line for line in THREE.splitlines()]
+        text = "\n".join(lines) + "\n"
+        (tmp_path / "study.yaml").write_text(text, encoding="utf-8")
+        study, drawn = tmp_path / "study.yaml", tmp_path / "audit.csv"
+        code, _, err = run(capsys, "labels", "audit", study, "--out", drawn, "--all", "--per-class", 400)
+        assert code == 0, err
+        record = json.loads((tmp_path / "audit.csv.draw.json").read_text(encoding="utf-8"))
+        cheap = [row["need"] == 0 and i % 4 > 0 for i, row in enumerate(world)]
+        assert record["classes"][1]["cheap_labels"] == sum(cheap)
