@@ -299,6 +299,10 @@ def recorded_runs(study: RoutingStudy, labels: LabelSet, paths: Mapping[str, Pat
         row = rows.get(router.name)
         if row is None or (row.trained_on is None) != (router.spec is None):
             raise BrokenFileError(f"{RECORD} does not say what the study's routers are")
+        if _not_as_said(study, router, row):
+            raise BrokenFileError(f"{RECORD} says of a router what the study does not")
+        if router.leaks == "error" and row.leaks:
+            raise BrokenFileError(f"{RECORD} holds leaks that the study does not take")
         if router.spec is None:
             runs.append(row)
             continue

@@ -15,7 +15,7 @@ from tests.workflows.studies import Ran, evalkit
 
 @pytest.fixture
 def ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ran:
-    write_routers(tmp_path)
+    write_routers(tmp_path, KEYWORDS | {"trained_on": "untrained"}, VENDOR, NOISE)
     return evalkit(capsys, tmp_path)
 
 
@@ -84,6 +84,8 @@ def test_a_changed_score_is_found_and_named(ran: Ran, capsys: pytest.CaptureFixt
         ({"trained_on": "these_items"}, "routers.json does not hold what it should"),
         ({"leaks": [["q1", "t1", "exact"]]}, "routers.json does not hold what it should"),
         ({"name": "other"}, "routers.json does not say what the study's routers are"),
+        ({"trained_on": "other_items"}, "routers.json says of a router what the study does not"),
+        ({"leaks": [["q1", "t1", "exact", 1.0]]}, "routers.json holds leaks that the study does not take"),
     ],
 )
 def test_a_record_of_routers_that_evalkit_did_not_write_is_refused(
