@@ -117,7 +117,10 @@ def rule_rows(result: Result) -> list[RuleRow]:
 
 
 def verdict_view(result: Result) -> Verdict:
-    """The verdict; a headline or next step that is missing is filled from what is known."""
+    """The verdict; a headline or next step that is missing is filled from what is known.
+
+    An approval's reasons leave out what the rows of the gates say: why a pass is no certificate.
+    """
     verdict = result["verdict"]
     rows = gate_rows(result)
     rules = rule_rows(result)
@@ -125,6 +128,9 @@ def verdict_view(result: Result) -> Verdict:
     tally["uncertified"] = sum(row.state == "pass" and not row.certified for row in rows)
     hit = sum(rule.state != "pass" for rule in rules)
     headline, reasons = _headline(verdict)
+    if verdict["decision"] == "approve":
+        in_rows = {text.line(row.raw.get("message") or "", 400) for row in rows if not row.certified}
+        reasons = [reason for reason in reasons if reason not in in_rows]
     return Verdict(
         decision=verdict["decision"],
         word=WORDS[verdict["decision"]],

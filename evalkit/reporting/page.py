@@ -113,6 +113,8 @@ def _routers(result: Result) -> dict[str, Any]:
     return {
         "routers": rows,
         "routers_notes": notes,
+        "router_rules": routers_view.router_rules(result),
+        "separated_on": routers_view.separated_on(result),
         "chosen_router": text.line(result.get("chosen_router") or "", 60),
         "router_comparisons": compared,
         "router_comparisons_notes": compared_notes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from . import numbers, text
@@ -18,6 +19,7 @@ __all__ = [
     "point_label",
     "point_row",
     "policy_rows",
+    "threshold_steps",
     "thresholds",
 ]
 
@@ -84,16 +86,19 @@ def figure(source: Point, key: str, how: Any, *args: Any, **more: Any) -> str:
 
 def thresholds(values: Sequence[Any] | None, tiers: Sequence[str]) -> str:
     """Thresholds at full precision; with several, each with the step it guards."""
-    if not values:
-        return "none"
-    if len(values) == 1:
-        return numbers.threshold(values[0])
-    if len(values) == len(tiers) - 1:
-        steps = zip(tiers, tiers[1:], values, strict=False)
-        return ", ".join(
-            f"{text.line(a, 24)} to {text.line(b, 24)} at {numbers.threshold(v)}" for a, b, v in steps
-        )
-    return ", ".join(numbers.threshold(v) for v in values)
+    cuts = threshold_steps(values, tiers)
+    return ", ".join(f"{step} at {cut}" if step else cut for cut, step in cuts) or "none"
+
+
+def threshold_steps(values: Sequence[Any] | None, tiers: Sequence[str]) -> list[tuple[str, str]]:
+    """(threshold at full precision, the step it guards) for each; no step is named where there is only one."""
+    cuts = [numbers.threshold(value) for value in values or []]
+    if len(cuts) < 2 or len(cuts) != len(tiers) - 1:
+        return [(cut, "") for cut in cuts]
+    return [
+        (cut, f"{text.line(a, 24)} to {text.line(b, 24)}")
+        for cut, (a, b) in zip(cuts, pairwise(tiers), strict=True)
+    ]
 
 
 def point_label(name: str) -> str:

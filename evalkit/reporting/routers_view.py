@@ -10,15 +10,25 @@ from markupsafe import Markup
 
 from . import calibration_figure, numbers, text
 from .notes import Notes
-from .points_view import figure, thresholds
+from .points_view import figure, threshold_steps, thresholds
 from .verdict import WORDS, Result
 
-__all__ = ["CalibrationView", "RouterRow", "calibrations", "facts", "leaks", "router_comparisons", "router_rows"]
+__all__ = [
+    "CalibrationView",
+    "RouterRow",
+    "calibrations",
+    "facts",
+    "leaks",
+    "router_comparisons",
+    "router_rows",
+    "router_rules",
+    "separated_on",
+]
 
 LEAKS_SHOWN: Final = 20
 FACTS_SHOWN: Final = 12
 _POINTS: Final = {
-    "selected": "selected",
+    "selected": "passes every gate",
     "judged": "fixed in advance",
     "candidate": "candidate, not recommended",
     "all_strongest": "everything to the strongest tier",
@@ -41,14 +51,20 @@ _TRAINED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RouterRow:
-    """One router in words; money is per 1,000 requests. `under` has one cell a risk class."""
+    """One router in words; money is per 1,000 requests. `under` has one cell a risk class.
+
+    `cuts` are the thresholds one by one, each with the step that it guards ("" where there is one step only).
+    `why` is what stands against a router that is not approved; the chosen one's reasons stand in the verdict.
+    """
 
     name: str
     about: str
     chosen: bool
     state: str
     word: str
+    why: str
     threshold: str
+    cuts: list[tuple[str, str]]
     point: str
     escalated: str
     under: list[str]
@@ -89,6 +105,7 @@ def router_rows(result: Result) -> tuple[list[RouterRow], list[str]]:
         if result.get("policies_compared") or row.get("policies"):
             about.append(f"{text.line(row['policy'], 20)} policy")
         cuts = thresholds(row.get("thresholds"), tiers)
+        against = (row["verdict"].get("reasons") or []) if decision != "approve" and not row.get("chosen") else []
         found.append(
             RouterRow(
                 name=text.line(row["name"], 60),
@@ -96,7 +113,9 @@ def router_rows(result: Result) -> tuple[list[RouterRow], list[str]]:
                 chosen=bool(row.get("chosen")),
                 state={"approve": "pass", "reject": "fail"}.get(decision, "open"),
                 word=WORDS[decision].capitalize(),
+                why=text.line(against[0], 400) if against else "",
                 threshold="as decided" if cuts == "none" else cuts,
+                cuts=threshold_steps(row.get("thresholds"), tiers),
                 point=_POINTS.get(row.get("point_is") or "", ""),
                 escalated=figure(row, "escalation_rate", numbers.percent),
                 under=[_under((row.get("by_risk") or {}).get(name) or {}) for name in risks],
@@ -107,6 +126,22 @@ def router_rows(result: Result) -> tuple[list[RouterRow], list[str]]:
             )
         )
     return found, notes.texts
+
+
+def router_rules(result: Result) -> list[tuple[str, list[str]]]:
+    """Each rule that goes with the thresholds of the table, and the routers that it is the rule of."""
+    found: dict[str, list[str]] = {}
+    for row in _rows(result):
+        if row.get("rule") and row.get("thresholds"):
+            found.setdefault(text.line(row["rule"]), []).append(text.line(row["name"], 60))
+    return list(found.items())
+
+
+def separated_on(result: Result) -> str:
+    """How many items the AUC of the routers stands on; "" where that is not one number."""
+    parts = [row["separation"] for row in _rows(result) if row.get("separation")]
+    sizes = {part["n_needs"] + part["n_other"] for part in parts if "n_needs" in part and "n_other" in part}
+    return numbers.count(sizes.pop()) if len(sizes) == 1 else ""
 
 
 def _under(part: Mapping[str, Any]) -> str:

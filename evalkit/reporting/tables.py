@@ -380,8 +380,8 @@ def provenance(result: Result) -> list[tuple[str, list[str], str]]:
         if shown or digest:
             rows.append((name, shown, text.line(digest or "", 100)))
 
-    def add_file(name: str, key: str, *more: str) -> None:
-        part = source.get(key)
+    def add_file(name: str, key: str, *more: str, of: Mapping[str, Any] = source) -> None:
+        part = of.get(key)
         if part:
             extra = [
                 f"{word.replace('_', ' ')}: {part[word]}".replace("_", " ") for word in more if part.get(word)
@@ -391,7 +391,15 @@ def provenance(result: Result) -> list[tuple[str, list[str], str]]:
     add("Study", source.get("study_file"), digest=source.get("study_hash"))
     add_file("Labels", "labels", "kind")
     add_file("Outcomes", "outcomes")
-    add_file("Scores", "scores", "trained_on")
+    routers = source.get("routers") or []
+    for router in routers if len(routers) > 1 else []:
+        name = text.line(router["name"], 60)
+        add_file(f"Scores of {name}", "scores", "trained_on", of=router)
+        add_file(f"Decisions of {name}", "decisions", of=router)
+    if len(routers) < 2:
+        add_file("Scores", "scores", "trained_on")
+        add_file("Decisions", "decisions")
+    add_file("Audit", "audit")
     add_file("Prices", "prices", "kind", "as_of")
     for tier, model in (source.get("models") or {}).items():
         served = [str(name) for name in model.get("served") or []]

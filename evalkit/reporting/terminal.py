@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .gates_view import AUDITED, gate_rows, rule_rows, verdict_view
+from .gates_view import AUDITED, GateRow, RuleRow, Verdict, gate_rows, rule_rows, verdict_view
 from .points_view import chosen, pass_rate_sentence, policy_rows, thresholds
 from .routers_view import router_rows
 from .text import line
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["plain_words", "render_terminal", "simple_table"]
+__all__ = ["gate_remarks", "plain_words", "render_terminal", "rule_lines", "simple_table", "verdict_lines"]
 
 _STYLES = {"pass": "green", "open": "yellow", "fail": "bold red"}
 _ASCII = str.maketrans({"≤": "<=", "≥": ">=", "−": "-", "…": "...", "·": "-", "↓": "v", "→": "->", "×": "x"})
@@ -39,11 +39,7 @@ def render_terminal(result: Result, console: Console) -> None:
         console.print(table)
     if result.get("label_audit"):
         console.print(words(AUDITED))
-    for row in rows:
-        if row.message and not row.certified:
-            console.print(
-                words(f"  {row.label}: {row.message}", "" if row.state == "pass" else _STYLES[row.state])
-            )
+    gate_remarks(console, rows, verdict)
     console.print()
     policies = policy_rows(result)
     if policies:
@@ -65,9 +61,7 @@ def render_terminal(result: Result, console: Console) -> None:
             table.add_row(words(one.name, style), words(one.word, _STYLES[one.state]), *short)
         console.print(table)
         console.print()
-    for rule in rule_rows(result):
-        if rule.state != "pass":
-            console.print(words(f"{rule.word}: {rule.label}. {rule.detail}", _STYLES[rule.state]))
+    rule_lines(console, rule_rows(result), verdict)
     now = chosen(result)
     if now:
         console.print(words(pass_rate_sentence(now.point, result["counts"])))
@@ -75,6 +69,30 @@ def render_terminal(result: Result, console: Console) -> None:
         rule_text = f" ({line(result['rule'])})" if result.get("rule") else ""
         console.print(words((f"Threshold {cuts}{rule_text}, " if cuts != "none" else "") + now.note))
     console.print()
+    verdict_lines(console, verdict)
+
+
+def gate_remarks(console: Console, rows: Sequence[GateRow], verdict: Verdict) -> None:
+    """What the table of gates leaves to say, but for what stands as a reason below the verdict."""
+    told, words = _told(verdict), plain_words(console)
+    for row in rows:
+        if row.message and not row.certified and not told & {row.message, f"{row.label}: {row.message}"}:
+            style = "" if row.state == "pass" else _STYLES[row.state]
+            console.print(words(f"  {row.label}: {row.message}", style))
+
+
+def rule_lines(console: Console, rules: Sequence[RuleRow], verdict: Verdict) -> None:
+    """The stop rules that are triggered or not known; their evidence where the verdict does not give it."""
+    told, words = _told(verdict), plain_words(console)
+    for rule in rules:
+        if rule.state != "pass":
+            evidence = "" if rule.detail in told else f". {rule.detail}"
+            console.print(words(f"{rule.word}: {rule.label}{evidence}", _STYLES[rule.state]))
+
+
+def verdict_lines(console: Console, verdict: Verdict) -> None:
+    """The verdict with its reasons and the next step."""
+    words = plain_words(console)
     style = _STYLES[{"approve": "pass", "reject": "fail"}.get(verdict.decision, "open")]
     console.print(words(f"{verdict.word}: {verdict.headline}", f"bold {style}"))
     for reason in verdict.reasons:
@@ -83,6 +101,10 @@ def render_terminal(result: Result, console: Console) -> None:
         console.print(words(f"  not certified: {', '.join(verdict.uncertified)}", "yellow"))
     if verdict.next_step:
         console.print(words(f"  next: {verdict.next_step}"))
+
+
+def _told(verdict: Verdict) -> set[str]:
+    return {verdict.headline, *verdict.reasons}
 
 
 def plain_words(console: Console) -> Callable[..., Text]:

@@ -8,7 +8,7 @@ from evalkit.reporting.gates_view import gate_rows, rule_rows, verdict_view
 from evalkit.reporting.reasoning.advice import advice, focus
 from evalkit.reporting.reasoning.checked import ladder_checked
 from evalkit.reporting.reasoning.ladder_view import arm_rows, step_rows
-from evalkit.reporting.terminal import plain_words, simple_table
+from evalkit.reporting.terminal import gate_remarks, plain_words, rule_lines, simple_table, verdict_lines
 from evalkit.reporting.text import line
 from evalkit.reporting.verdict import Result
 
@@ -46,7 +46,6 @@ def render_ladder_terminal(result: Result, console: Console) -> None:
         console.print()
         console.print(table)
     rows = gate_rows(result)
-    told = set(verdict.reasons)  # these stand below the verdict
     if rows:
         title = words(f"Gate of {line(here['name'], 30)} ({word})")
         table = simple_table(("Result", title, "Limit", "Estimate", "Bound"), right={2, 3, 4})
@@ -57,27 +56,14 @@ def render_ladder_terminal(result: Result, console: Console) -> None:
             table.add_row(words(state, _STYLES[gate.state]), *(words(shown) for shown in texts))
         console.print()
         console.print(table)
-        for gate in rows:
-            if gate.message and not gate.certified and f"{gate.label}: {gate.message}" not in told:
-                console.print(
-                    words(f"  {gate.label}: {gate.message}", "" if gate.state == "pass" else _STYLES[gate.state])
-                )
+        gate_remarks(console, rows, verdict)
     console.print()
-    for rule in rule_rows(result):
-        if rule.state != "pass":
-            console.print(words(f"{rule.word}: {rule.label}. {rule.detail}", _STYLES[rule.state]))
+    rule_lines(console, rule_rows(result), verdict)
     for sentence in (said.choice, said.flat, said.next_point, said.worth):
         if sentence:
             console.print(words(sentence))
     console.print()
-    style = _STYLES[{"approve": "pass", "reject": "fail"}.get(verdict.decision, "open")]
-    console.print(words(f"{verdict.word}: {verdict.headline}", f"bold {style}"))
-    for reason in verdict.reasons:
-        console.print(words(f"  why: {reason}"))
-    if verdict.uncertified:
-        console.print(words(f"  not certified: {', '.join(verdict.uncertified)}", "yellow"))
-    if verdict.next_step:
-        console.print(words(f"  next: {verdict.next_step}"))
+    verdict_lines(console, verdict)
 
 
 def _head(cell: str) -> str:
