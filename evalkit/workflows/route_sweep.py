@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalkit.errors import Fault, InputError
 from evalkit.labels.labelset import LabelSet
@@ -330,8 +331,9 @@ def look_at(inputs: Inputs, now: str, *, book: bool = True, auditing: bool = Fal
     to draw an audit, so that none is named yet.
 
     With two tiers costs are no part of it: whichever threshold of the certified range they choose, the range is
-    tested the same way. A path over several thresholds is aimed at least cost, so there other costs are another
-    look, and the first that are known complete one without. So do the first requests that are answered.
+    tested the same way. A path over several thresholds is aimed by the costs of the items that find its direction,
+    so other costs of these are another look, and the first that are all known complete one without. So do the
+    first requests that are answered.
     """
     study = inputs.study
     about: dict[str, Any] = {"declared": study.looks, "delta": 1.0 - study.confidence, "now": now}
@@ -361,25 +363,29 @@ def _parts(inputs: Inputs) -> dict[str, str]:
         parts["audit"] = inputs.audit.fingerprint
     if inputs.outcomes is not None and nothing_scored(inputs.outcomes) is None:
         parts["outcomes"] = _arrays_fingerprint(inputs, *_TESTED)
-        cost = inputs.assembled.data.tier_cost_usd
+        data = inputs.assembled.data
         searched = any(one.router.thresholds is None and one.decisions is None for one in inputs.given)
-        if len(study.tiers) > 2 and searched and cost is not None and not bool(np.isnan(cost).any()):
-            parts["costs"] = _arrays_fingerprint(inputs, "tier_cost_usd")
+        aiming = data.direction if searched and len(study.tiers) > 2 else None
+        cost = None if aiming is None or data.tier_cost_usd is None else data.tier_cost_usd[aiming]
+        if cost is not None and not bool(np.isnan(cost).any()):
+            parts["costs"] = _arrays_fingerprint(inputs, "tier_cost_usd", only=aiming)
     return parts
 
 
 _TESTED = ("sampled", "replied", "passed", "answered", "contract_failed", "task_s")
 
 
-def _arrays_fingerprint(inputs: Inputs, *names: str) -> str:
-    """Hash of arrays of the analysis, each row beside what its item needs and was scored.
+def _arrays_fingerprint(inputs: Inputs, *names: str, only: NDArray[np.bool_] | None = None) -> str:
+    """Hash of arrays of the analysis, of all items or `only` some, each row beside what its item needs and was
+    scored.
 
     No ids: where a secret stands in one, the copies in an evidence bundle have it hidden.
     """
     data = inputs.assembled.data
     blocks = {name: getattr(data, name) for name in ("required", "risk", "weight", *names)}
     blocks |= {f"demand {i}": one.data.demand for i, one in enumerate(inputs.arrays)}
-    return rows_hash("routing", {name: values for name, values in blocks.items() if values is not None})
+    known = {name: values for name, values in blocks.items() if values is not None}
+    return rows_hash("routing", known if only is None else {name: values[only] for name, values in known.items()})
 
 
 def _question_fingerprint(study: RoutingStudy) -> str:
