@@ -60,6 +60,20 @@ def with_owed(outcomes: Outcomes, samples: int | None) -> Outcomes:
         if absent:
             status[:, j][owed & (status[:, j] < 0)] = status_code(Status.ERROR)
             said.append(absent_note(name, absent, samples, noun="tier", items="items"))
+        elif (note := _uneven_note(name, outcomes.present[:, j], samples)) is not None:
+            said.append(note)
     if not said:
         return outcomes
     return replace(outcomes, status=status, samples=(status >= 0).sum(axis=2), notices=(*outcomes.notices, *said))
+
+
+def _uneven_note(name: str, present: Bools, samples: int | None) -> str | None:
+    """What to say of a tier of which some items have more runs than the study asks for, and others do not."""
+    count = present.sum(axis=1)
+    some = count[count > 0]
+    if samples is None or not len(some) or int(some.min()) == int(some.max()):
+        return None
+    return (
+        f"tier {visible(name, 60)}: its items have {int(some.min()):,} to {int(some.max()):,} runs, and the study "
+        f"asks for {samples:,} (samples): if the log dropped runs that failed, its pass rate is too good"
+    )

@@ -59,7 +59,11 @@ def test_fewer_runs_are_enough_where_the_study_asks_for_no_more(
     three_samples(tmp_path)
     drop_runs(tmp_path, "frontier")
     write_study(tmp_path, samples=1)
-    assert evalkit(capsys, tmp_path).code == 0
+    ran = evalkit(capsys, tmp_path)
+    assert ran.code == 0
+    said = "tier frontier: its items have 1 to 3 runs, and the study asks for 1"
+    assert [said in note for note in ran.result["notices"]].count(True) == 1
+    assert said in ran.err
 
 
 def test_outcomes_with_fewer_runs_than_declared_are_an_input_error(
