@@ -155,6 +155,7 @@ def analyse(
         escalated=(tier[mask] > 0) if has_point else None,
         router_total_usd=_known(total) if has_point else None,
         arm_totals_usd={name: known for name, values in arms.items() if (known := _known(values)) is not None},
+        cross_fitted=selection.selected is not None,
     )
     uncertified = _uncertified(data, settings, gates)
     verdict = decide(gates, rules, uncertified=uncertified, has_selection=fixed or selection.selected is not None)

@@ -36,18 +36,21 @@ def stop_rules_of(
     escalated: NDArray[np.bool_] | None,
     router_total_usd: Floats | None,
     arm_totals_usd: dict[str, Floats],
+    cross_fitted: bool = False,
 ) -> list[StopRule]:
     """All stop rules at the judged, selected or candidate point.
 
     escalated (N,): items above the cheapest tier there; None without such a point. router_total_usd (N,):
     expected total per item, cross-fitted where the threshold was searched; None where unknown. arm_totals_usd:
     the same of the fixed arms that keep the limits on under-routing and quality; the gain is over the best.
+    cross_fitted: router_total_usd stands at thresholds that were chosen without the item; the sentence says so, as
+    it is another gain than that of the table of policies.
     """
     return [
         _separates(data, ranked),
         _overlap(data, settings),
         _near_total(data, settings, escalated),
-        _gain(data, settings, router_total_usd, arm_totals_usd),
+        _gain(data, settings, router_total_usd, arm_totals_usd, cross_fitted),
     ]
 
 
@@ -63,7 +66,7 @@ def _separates(data: RoutingData, ranked: Separation | None) -> StopRule:
     lower = ranked.lower if ranked.lower is not None else 0.0
     upper = ranked.upper if ranked.upper is not None else 1.0
     seen = (
-        f"AUC {ranked.auc:.2f} [{lower:.2f}, {upper:.2f}] over {ranked.n_positive + ranked.n_negative:,} items "
+        f"AUC {ranked.auc:.3f} [{lower:.3f}, {upper:.3f}] over {ranked.n_positive + ranked.n_negative:,} items "
         f"({ranked.n_positive:,} need more)"
     )
     if ranked.auc == 1.0:
@@ -114,6 +117,7 @@ def _gain(
     settings: Settings,
     router_total_usd: Floats | None,
     arms: dict[str, Floats],
+    cross_fitted: bool,
 ) -> StopRule:
     name = "no_gain_over_best_fixed_arm"
     if not arms:
@@ -131,7 +135,7 @@ def _gain(
         return StopRule(name, None, "Gain over the best fixed arm: too few items")
     seen = (
         f"${gain.mean:.4g} a request [{gain.lower:.4g}, {gain.upper:.4g}] in expected total over {gain.n:,} items"
-    )
+    ) + (", each at a threshold chosen without it" if cross_fitted else "")
     if gain.lower <= 0:
         return StopRule(name, True, f"No gain is shown over {best}: {seen}")
     return StopRule(name, False, f"Better than {best}, the best fixed arm: {seen}")

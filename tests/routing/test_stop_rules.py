@@ -51,7 +51,9 @@ class TestSeparation:
         assert self.rule([1, 3, 2, 4], [0, 0, 1, 1]).triggered
         constant = self.rule([0.5] * 40, [0, 1] * 20)
         assert constant.triggered
-        assert "AUC 0.50" in constant.detail
+        assert "AUC 0.500" in constant.detail
+        # One of 400 pairs out of order: not the perfect 1.00 of two digits.
+        assert "AUC 0.998" in self.rule([*range(19), 20, 19, *range(21, 40)], [0] * 20 + [1] * 20).detail
         for needs in ([0, 0, 0], [1, 1, 1], [2, 2, 2]):  # 2: unsolvable, neither a need nor not one
             assert self.rule([1, 2, 3], needs).triggered is None
 
@@ -148,6 +150,19 @@ class TestGain:
         assert "Better than good" in self.rule(router, dear=dear, good=good).detail
         assert self.rule(router, dear=dear, good=good - 0.09).triggered  # a gain of .01 in noise of .1
         assert self.rule(router, dear=dear, good=router).triggered  # no gain at all
+
+    def test_a_gain_at_thresholds_chosen_without_the_item_says_so(self) -> None:
+        data, chosen = helpful(50)
+        arms = {"dear": np.full(50, 3.0)}
+        for router, word in ((np.full(50, 1.0), "Better than dear"), (arms["dear"], "No gain is shown over dear")):
+            totals = {"router_total_usd": router, "arm_totals_usd": arms}
+            apparent, fitted = (
+                rules(data, chosen, **totals, cross_fitted=cross)["no_gain_over_best_fixed_arm"].detail
+                for cross in (False, True)
+            )
+            assert apparent.startswith(word)
+            assert apparent.endswith("over 50 items")
+            assert fitted == f"{apparent}, each at a threshold chosen without it"
 
     def test_not_known(self) -> None:
         assert self.rule(None, dear=np.ones(50)).triggered is None

@@ -26,6 +26,10 @@ SENTENCES: Final = (
     N_("Items labelled with the cheapest tier that stay below the strongest one were audited."),
     N_("Items labelled with the cheapest tier were audited, wherever a router sends them."),
     N_(
+        "These labels were audited, and this run leaves the audit out: nothing is certified without it. Name it "
+        "in the study (audit: ...)."
+    ),
+    N_(
         "Audit of %(class)s: %(n)s of %(n2)s drawn items need more, so at most %(n3)s %% of its needs are "
         "labelled cheap."
     ),
@@ -154,6 +158,14 @@ SENTENCES: Final = (
     N_(
         "Better than %(best)s, the best fixed arm: $%(n)s a request [%(n2)s, %(n3)s] in expected total over "
         "%(n4)s items"
+    ),
+    N_(
+        "No gain is shown over %(best)s: $%(n)s a request [%(n2)s, %(n3)s] in expected total over %(n4)s items, "
+        "each at a threshold chosen without it"
+    ),
+    N_(
+        "Better than %(best)s, the best fixed arm: $%(n)s a request [%(n2)s, %(n3)s] in expected total over "
+        "%(n4)s items, each at a threshold chosen without it"
     ),
     N_("Escalation: there is no operating point to judge"),
     N_("Quality: cannot be compared, there are no outcomes"),
