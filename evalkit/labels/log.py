@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from evalkit.tabular.fields import Fields
 from evalkit.tabular.ids import read_ids, repeated
 from evalkit.tabular.read import read_table
 from evalkit.tabular.resolve import Schema, resolve
+from evalkit.tabular.spread import spread
 
 __all__ = ["LOG_SCHEMA", "Log", "read_log", "withheld"]
 
@@ -28,6 +29,10 @@ LOG_SCHEMA = Schema(
     optional=("id", "prompt", "messages", "risk", "category", "group", "weight", "reference", "metadata"),
 )
 _WITHHELD = "[value withheld]"
+_NAMES = {"id", "group", "risk", "category"}
+_ROWS_A_PART = 1000
+
+_Part = tuple[list[Any], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -158,18 +163,30 @@ def _cleaned_log(
     asked = _Requests(raw)
     keep = [i for i in range(len(asked)) if asked[i].strip() or asked.context(i).strip()]
     touched = np.zeros(len(asked), dtype=bool)
-    out: dict[str, list[Any]] = {}
-    for name in list(raw):  # one column after the other, so that a log is never in memory twice
+    out: dict[str, list[Any]] = {name: [] for name in raw}
+    for name in [name for name in raw if name in _NAMES]:
         values = raw.pop(name)
-        out[name] = cleaned_values = []
         for i in keep:
-            value = values[i]
-            if name in {"id", "group", "risk", "category"}:
-                safe_value = _alias(name, value, aliases, renamed, regions)
-            else:
-                safe_value = cleaned_json(value, removed, regions, also)
-            touched[i] |= safe_value is not value and safe_value != value
-            cleaned_values.append(safe_value)
+            out[name].append(_alias(name, values[i], aliases, renamed, regions))
+            touched[i] |= out[name][-1] != values[i]
+    sent: deque[tuple[str, Sequence[int], list[Any]]] = deque()  # parts that are being cleaned
+
+    def parts() -> Iterator[_Part]:
+        for name in list(raw):  # one column after the other, so that a log is never in memory twice
+            values = raw.pop(name)
+            for start in range(0, len(keep), _ROWS_A_PART):
+                rows = keep[start : start + _ROWS_A_PART]
+                sent.append((name, rows, [values[i] for i in rows]))
+                yield sent[-1][2], tuple(regions)
+
+    clean = spread(_cleaned_part, parts()) if also is None else (_cleaned_part(p, also) for p in parts())
+    for changed, found in clean:
+        name, rows, given = sent.popleft()
+        removed.update(found)
+        for at, value in enumerate(given):
+            safe_value = changed.get(at, value)
+            touched[rows[at]] |= at in changed and safe_value != value
+            out[name].append(safe_value)
     kept = np.array(keep, dtype=np.int64)
     safe = tuple(_plain(note) for note in notices)
     texts = _Requests(out)
@@ -186,6 +203,18 @@ def _cleaned_log(
         blank=len(weight) - len(keep),
         notices=safe,
     )
+
+
+def _cleaned_part(part: _Part, also: Finder | None = None) -> tuple[dict[int, Any], Counter[str]]:
+    """The values that held personal data, cleaned, by their place in the part; how many pieces of each kind."""
+    values, regions = part
+    found: Counter[str] = Counter()
+    changed: dict[int, Any] = {}
+    for at, value in enumerate(values):
+        safe_value = cleaned_json(value, found, regions, also)
+        if safe_value is not value:
+            changed[at] = safe_value
+    return changed, found
 
 
 def _alias(
