@@ -24,7 +24,7 @@ from evalkit.tabular.read import read_table
 from evalkit.tabular.resolve import Schema, resolve
 from evalkit.tabular.table import Table, TextColumn
 
-__all__ = ["LABEL_SCHEMA", "read_labels"]
+__all__ = ["LABEL_SCHEMA", "is_unlabelled", "read_labels"]
 
 LABEL_SCHEMA = Schema(
     required=("id", "required_tier", "risk"),
@@ -57,6 +57,7 @@ def read_labels(
     file = str(source)
     faults = Faults(file)
     table = _load(source, columns, encoding, faults)
+    _refuse_decisions(table, faults)
     classless = not require_required_tier and not risk_classes
     schema = LABEL_SCHEMA if require_required_tier else _WITHOUT_RISK if classless else _WITHOUT_TIER
     names = resolve(table, schema, columns, faults)
@@ -87,6 +88,17 @@ def read_labels(
     )
 
 
+def is_unlabelled(
+    source: str | Path, *, columns: Mapping[str, str] | None = None, encoding: str | None = None
+) -> bool:
+    """Whether no row has a required tier yet, as in a sample that is still to be labelled."""
+    faults = Faults(str(source))
+    table = _load(source, columns, encoding, faults)
+    faults.raise_if_any()
+    column = (columns or {}).get("required_tier", "required_tier")
+    return column not in table.columns or all(value in (None, "") for value in table.values(column))
+
+
 def _load(source: str | Path, columns: Mapping[str, str] | None, encoding: str | None, faults: Faults) -> Table:
     id_column = (columns or {}).get("id", "id")
     if str(source).startswith("hf://"):
@@ -94,6 +106,15 @@ def _load(source: str | Path, columns: Mapping[str, str] | None, encoding: str |
 
         return read_hub(str(source), faults, id_column)
     return read_table(source, encoding=encoding, faults=faults, id_column=id_column, literals=True)
+
+
+def _refuse_decisions(table: Table, faults: Faults) -> None:
+    """What the labelling page wrote has every step of one annotator, undone ones too: it is no file of labels."""
+    if not {"schema", "annotator", "adjudicates"} <= set(table.columns) or not table.n_rows:
+        return
+    if str(table.value("schema", 0)).startswith("evalkit.label-decisions/"):
+        fix = "make labels of one or two of them: evalkit label ... --decisions FILE --export labels.jsonl"
+        faults.stop(Fault("holds the decisions of an annotator, not labels", fix, file=table.file))
 
 
 def _required(fields: Fields, tiers: Sequence[str], needed: bool) -> npt.NDArray[np.int64]:

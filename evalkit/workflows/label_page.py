@@ -17,7 +17,7 @@ from evalkit.labelling.items import Items, Replies, read_items, read_replies
 from evalkit.labelling.log_file import DecisionFile, Read, read_decisions
 from evalkit.tabular.faults import listed
 from evalkit.tabular.names import nfc, quoted
-from evalkit.tabular.write import check_table_suffix, write_table
+from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
 from evalkit.workflows.labels import names_in, pairs_in, show
 from evalkit.workflows.run_files import refuse_to_overwrite
 
@@ -276,7 +276,23 @@ def _next_command(options: LabelOptions, target: _Target, out: Path) -> str:
         words += ["--column", pair]
     for path in files:
         words += ["--decisions", str(path)]
-    return shlex.join([*words, "--export", "labels.jsonl"])
+    return shlex.join([*words, "--export", _export_name(target)])
+
+
+def _export_name(target: _Target) -> str:
+    """A file to write labels to that is not what was labelled, nor, where that was drawn for an audit, labels."""
+    if target.labels.startswith("hf://"):
+        return "labels.jsonl"
+    items = Path(target.labels)
+    if _draw_record(items).is_file():
+        return str(items.with_name(f"{items.stem}.judged{items.suffix}"))
+    return "labels.labelled.jsonl" if _same_file(items, Path("labels.jsonl")) else "labels.jsonl"
+
+
+def _draw_record(items: Path) -> Path:
+    from evalkit.workflows.label_audit import draw_path
+
+    return draw_path(items)
 
 
 # -- labels from decisions ---------------------------------------------------------------------------------------
@@ -314,6 +330,10 @@ def _export(options: LabelOptions, target: _Target, out: Path) -> None:
         raise InputError(Fault("decides no item", "label some first", file=annotators[0].file))
     write_table(out, made.columns)
     lines = [f"{out}: {rows:,} items labelled by {listed([one.header.annotator for one in annotators])}"]
+    if labels is not None and (record := _draw_record(labels)).is_file():
+        write_atomic(_draw_record(out), record.read_bytes())
+        judged = shlex.join(["evalkit", "labels", "audit", "STUDY", "--judged", str(out), "--json", "audit.json"])
+        lines.append(f"drawn for an audit: {judged}")
     notices = list(items.notices)
     if made.undecided:
         notices.append(f"{len(made.undecided):,} items that nobody decided are left out: {_some(made.undecided)}")

@@ -12,7 +12,7 @@ import numpy as np
 from evalkit.errors import Fault, InputError
 from evalkit.labels.labelset import LabelSet
 from evalkit.labels.plan import CHANCE, ClassPlan, ClassState, plan_class, plan_lines
-from evalkit.labels.read import read_labels
+from evalkit.labels.read import is_unlabelled, read_labels
 from evalkit.routing.certify import class_units
 from evalkit.routing.path import DIRECTION_SHARE
 from evalkit.statistics.bounds import effective_n
@@ -109,15 +109,7 @@ def plan_labels(
     source = read.labels
     if json_file is not None:
         refuse_to_overwrite([study, labels, source.path], [json_file])
-    found: LabelSet | None = None
-    if labels is not None or source.hf is not None or (source.path is not None and source.path.exists()):
-        found = read_labels(
-            str(labels) if labels is not None else source.address,
-            tiers=read.tier_names,
-            risk_classes=read.risk_classes,
-            columns=dict(source.columns) or None,
-            encoding=source.encoding,
-        )
+    found, notices = _at_hand(read, labels)
     budget = next_budget(read, None if found is None else found.fingerprint)
     states = states_of(read, found, needs_share=given, fresh=budget.fresh)
     plans = [plan_class(state, budget.delta) for state in states]
@@ -137,7 +129,22 @@ def plan_labels(
             "classes": [plan.as_json() for plan in plans],
         }
         write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
-    show([] if quiet else _lines(read, budget, plans, grouped), () if found is None else found.notices)
+    show([] if quiet else _lines(read, budget, plans, grouped), notices)
+
+
+def _at_hand(study: RoutingStudy, labels: Path | None) -> tuple[LabelSet | None, Sequence[str]]:
+    """The labels that there are, and notices; None where there is no file yet or nothing in it is labelled."""
+    source = study.labels
+    if labels is None and source.hf is None and (source.path is None or not source.path.exists()):
+        return None, ()
+    file = str(labels) if labels is not None else source.address
+    columns = dict(source.columns) or None
+    if is_unlabelled(file, columns=columns, encoding=source.encoding):
+        return None, (f"{file}: no row has a required_tier yet: nothing is labelled",)
+    found = read_labels(
+        file, tiers=study.tier_names, risk_classes=study.risk_classes, columns=columns, encoding=source.encoding
+    )
+    return found, found.notices
 
 
 def _shares(given: Sequence[str], classes: Sequence[str]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from evalkit.labelling.log_file import DecisionFile
 from evalkit.labelling.session import Session
 from evalkit.labels.ratings import ratings_of_column
 from evalkit.labels.read import read_labels
-from evalkit.workflows.label_page import LabelOptions, label
+from evalkit.workflows.label_page import LabelOptions, _export_name, _Target, label
 
 ROWS = [
     {"id": f"q{i}", "prompt": f"question {i}", "risk": "low", "weight": 1.5, "metadata": {"k": i}}
@@ -173,3 +173,36 @@ def test_what_was_judged_on_different_replies_is_not_put_together(tmp_path: Path
     assert [fault.id for fault in error.value.faults] == ["q0", "q1", "q2", "q3"]
     assert "was judged on other replies than in" in str(error.value)
     assert not (tmp_path / "labels.jsonl").exists()
+
+
+def test_what_was_drawn_for_an_audit_keeps_the_record_of_its_draw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = b'{"schema": "evalkit.labels-audit-draw/1"}\n'
+    (tmp_path / "set.jsonl.draw.json").write_bytes(record)
+    export(tmp_path, log(tmp_path, "ann", ANN), out="judged.jsonl")
+    assert (tmp_path / "judged.jsonl.draw.json").read_bytes() == record
+    said = capsys.readouterr().out
+    assert f"--judged {tmp_path / 'judged.jsonl'}" in said
+
+
+@pytest.mark.parametrize(
+    ("items", "drawn", "wanted"),
+    [
+        ("set.jsonl", False, "labels.jsonl"),
+        ("audit.csv", True, "audit.judged.csv"),
+        ("labels.jsonl", False, "labels.labelled.jsonl"),
+        ("hf://org/set@0/test", False, "labels.jsonl"),
+    ],
+)
+def test_the_command_that_is_suggested_overwrites_nothing_that_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, items: str, drawn: bool, wanted: str
+) -> None:
+    """An audit is drawn beside labels.jsonl: its judgements must not be written over them."""
+    monkeypatch.chdir(tmp_path)
+    if not items.startswith("hf:"):
+        Path(items).write_text("id\n", encoding="utf-8")
+    if drawn:
+        Path(f"{items}.draw.json").write_text("{}", encoding="utf-8")
+    target = _Target("set", items, {}, None, TIERS, RISKS, None, {}, None)
+    assert _export_name(target) == wanted

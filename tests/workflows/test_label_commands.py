@@ -295,3 +295,47 @@ class TestNextAndSample:
             assert run(capsys, "labels", "sample", log, "--out", out, *options)[0] == 2, options
         assert run(capsys, "labels", "sample", log, "--out", log)[0] == 2
         assert not out.exists()
+
+
+class TestNothingLabelledYet:
+    """A sample as `labels sample` writes it, before anybody labelled it."""
+
+    @pytest.mark.parametrize(
+        "text", ['{"id": "a", "prompt": "p"}\n', '{"id": "a", "required_tier": "", "risk": "low"}\n']
+    )
+    def test_plan_counts_on_no_label(self, tmp_path: Path, capsys: Any, text: str) -> None:
+        study = tmp_path / "study.yaml"
+        study.write_text(STUDY, encoding="utf-8")
+        code, nothing, _ = run(capsys, "labels", "plan", study, "--needs-share", "high=0.3")
+        assert code == 0
+        (tmp_path / "labels.jsonl").write_text(text, encoding="utf-8")
+        code, out, err = run(capsys, "labels", "plan", study, "--needs-share", "high=0.3")
+        assert (code, out) == (0, nothing)
+        assert "nothing is labelled" in err
+        assert f"{59:>7}" in out  # needs without an error for 5 %: ln .05 / ln .95, rounded up
+
+    def test_a_label_that_is_missing_among_others_is_a_fault(self, tmp_path: Path, capsys: Any) -> None:
+        (tmp_path / "study.yaml").write_text(STUDY, encoding="utf-8")
+        rows = '{"id": "a", "risk": "low", "required_tier": "cheap"}\n{"id": "b", "risk": "low"}\n'
+        (tmp_path / "labels.jsonl").write_text(rows, encoding="utf-8")
+        code, _, err = run(capsys, "labels", "plan", tmp_path / "study.yaml")
+        assert code == 2
+        assert "labels.jsonl:2" in err
+
+    def test_decisions_are_no_labels(self, tmp_path: Path, capsys: Any) -> None:
+        (tmp_path / "study.yaml").write_text(STUDY, encoding="utf-8")
+        head = {"schema": "evalkit.label-decisions/1", "annotator": "ann", "seed": 0, "adjudicates": []}
+        for name in ("ann.jsonl", "bo.jsonl"):
+            (tmp_path / name).write_text(json.dumps(head) + "\n", encoding="utf-8")
+        code, _, err = run(
+            capsys,
+            "labels",
+            "agree",
+            tmp_path / "ann.jsonl",
+            tmp_path / "bo.jsonl",
+            "--study",
+            tmp_path / "study.yaml",
+        )
+        assert code == 2
+        assert err.count("\n") == 1
+        assert "evalkit label ... --decisions FILE --export" in err
