@@ -24,8 +24,8 @@ _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 def _code(found: re.Match[str]) -> str:
-    """What is not seen as its code point. Scripts need single joiners, emoji a selector and a joiner, Han characters
-    one of their variants: those stay; in a chain of them something may hide."""
+    """What is not seen as its code point. A script needs single joiners, emoji a selector and a joiner, Han one of
+    its variants: those stay; in a chain of them something may hide."""
     ch, before = found.group(), found.string[max(0, found.start() - 1) : found.start()]
     if ch in _JOINERS and before not in _JOINERS:
         return ch
