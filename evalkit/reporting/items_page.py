@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from markupsafe import Markup
 
@@ -22,7 +22,10 @@ from evalkit.signoff.run_folder import RunItem
 
 __all__ = ["ItemsFrame", "Selection", "frame_of", "render_index", "render_page", "row_renderer"]
 
-_KEPT = 4096
+_KEPT, _LONG = 4096, 2_000
+"""How many renderings are kept, and of how many characters at most: a file may hold a million in each row."""
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 PAGES_AROUND = 3
 """Pages to the left and right of the present one that have a link."""
@@ -30,6 +33,22 @@ PAGES_AROUND = 3
 ROUTED = ("Required, routed", "Status", "Score", "Loss", "Cost", "Time")
 ARMS = ("Passed by arm", "Status", "Cost", "Time")
 """The columns behind the item itself, of a router and of a ladder."""
+
+
+def _kept(function: F) -> F:
+    """`function` with what it gave for short texts kept."""
+    kept = lru_cache(_KEPT)(function)
+
+    def call(*given: Any) -> Any:
+        return function(*given) if _characters(given) > _LONG else kept(*given)
+
+    return cast(F, call)
+
+
+def _characters(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return sum(map(_characters, value)) if isinstance(value, tuple) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +123,19 @@ def row_renderer(document: Mapping[str, Any], arm: str | None) -> Callable[[RunI
     ranks = risk_ranks(document) if arm is None else {}
 
     # Few different values stand in many rows: what they render to is kept.
-    @lru_cache(_KEPT)
+    @_kept
     def about(risk: str, category: str, group: str) -> Markup:
         names = text.line(risk, 40), ranks.get(risk, 3), text.line(category, 60), text.line(group, 60)
         made: Markup = macro.about(*names)
         return made
 
-    @lru_cache(_KEPT)
+    @_kept
     def routed(required: str, tier: str, flags: tuple[str, ...]) -> Markup:
         names = text.line(required, 32), text.line(tier, 32)
         made: Markup = macro.routed(*names, [text.words(flag) for flag in flags])
         return made
 
-    @lru_cache(_KEPT)
+    @_kept
     def passed(arms: tuple[tuple[str, float | None], ...], flags: tuple[str, ...]) -> Markup:
         rates = [(text.line(name, 30), numbers.percent(share)) for name, share in arms]
         made: Markup = macro.passed(rates, [text.words(flag) for flag in flags])
@@ -252,6 +271,6 @@ def _style(columns: tuple[str, ...]) -> str:
     return asset("report.css") + printed + asset("items/items.css") + narrow
 
 
-_words = lru_cache(_KEPT)(text.words)
+_words = _kept(text.words)
 _usd = lru_cache(_KEPT)(numbers.usd)
 _seconds = lru_cache(_KEPT)(numbers.seconds)

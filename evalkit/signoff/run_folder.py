@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +19,8 @@ __all__ = ["KINDS", "Run", "RunItem", "item_rows", "read_result", "read_run", "s
 KINDS = {"evalkit.route-sweep/1": "route-sweep", "evalkit.reasoning-budget/1": "reasoning-budget"}
 """The schemas of result.json, and the command that writes each."""
 
-_MOST_RESULT, _MOST_LINE, _MOST_ITEMS = 256 * 2**20, 2**20, 5_000_000
+_MOST_RESULT, _MOST_LINE, _MOST_ITEMS, _MOST_UNPACKED = 256 * 2**20, 2**20, 5_000_000, 4 * 2**30
+_MOST_AMOUNT = 1e15
 _MADE_ANEW = "run the study again, or name the folder that it wrote"
 
 
@@ -93,21 +96,22 @@ def shown_arm(folder: Path, document: dict[str, Any]) -> str | None:
 
 
 def item_rows(folder: Path, document: dict[str, Any], arm: str | None) -> Iterator[tuple[int, RunItem]]:
-    """(line, item) of a run's items one by one, in label order; only their ids are kept in memory.
+    """(line, item) of a run's items one by one, in label order; only hashes of their ids are kept in memory.
 
     InputError at the first line that cannot be used or names an item again, and at the end where there are more
     or fewer than result.json counts.
     """
     file = folder / "items.jsonl.gz"
-    seen: set[str] = set()
+    seen: set[bytes] = set()
     for number, row in _rows(file):
         try:
             item = _item(row, document, arm)
         except BrokenFileError as error:
             raise InputError(Fault(str(error), _MADE_ANEW, str(file), number)) from None
-        if item.id in seen:
+        mark = hashlib.blake2b(item.id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if mark in seen:
             raise InputError(Fault("stands there twice", _MADE_ANEW, str(file), number, id=item.id))
-        seen.add(item.id)
+        seen.add(mark)
         if len(seen) > _MOST_ITEMS:
             raise _broken(file, f"holds more than {_MOST_ITEMS:,} items")
         yield number, item
@@ -169,9 +173,12 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
         raise _broken(path, "is no file")
     try:
         with gzip.open(path, "rb") as file:
-            number = 0
+            number = unpacked = 0
             while line := file.readline(_MOST_LINE + 1):
                 number += 1
+                unpacked += len(line)
+                if unpacked > _MOST_UNPACKED:
+                    raise _broken(path, f"unpacks to more than {_MOST_UNPACKED // 2**30} GB")
                 if len(line) > _MOST_LINE:
                     raise InputError(Fault("is too long for an item", _MADE_ANEW, str(path), number))
                 try:
@@ -215,7 +222,7 @@ def _item(row: Any, document: dict[str, Any], arm: str | None) -> RunItem:
         task_s=_number(fared, "task_s"),
         status=_text(fared, "status"),
         flags=tuple(flags),
-        score=None if arm is not None else _number(row, "score"),
+        score=None if arm is not None else _number(row, "score", sys.float_info.max),
         loss_usd=None if arm is not None else _number(row, "loss_usd"),
         arms=() if arm is None else tuple((name, _share(found)) for name, found in _arms(row)),
     )
@@ -242,11 +249,11 @@ def _text(row: dict[str, Any], key: str) -> str | None:
     return value
 
 
-def _number(row: dict[str, Any], key: str) -> float | None:
+def _number(row: dict[str, Any], key: str, most: float = _MOST_AMOUNT) -> float | None:
     value = row.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= most:
         raise BrokenFileError(f'{key} is "{visible(value)}", which is no number')
     return float(value)
 

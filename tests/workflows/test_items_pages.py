@@ -15,6 +15,8 @@ import pytest
 
 from evalkit.cli.app import main
 from evalkit.reporting.items_page import Selection, frame_of, render_page, row_renderer
+from evalkit.signoff import run_folder
+from evalkit.signoff.run_folder import read_run
 from evalkit.workflows import items_pages
 from evalkit.workflows.items_pages import ItemsOptions, write_items
 from tests.workflows.item_runs import HOSTILE, hostile_run, item, write_run
@@ -283,6 +285,40 @@ def test_memory_does_not_grow_with_what_is_written_of_an_item(tmp_path: Path) ->
     written = sum(path.stat().st_size for path in (run / "items").iterdir())
     assert written > 20_000_000
     assert most < 16_000_000
+
+
+@pytest.mark.parametrize("key", ["id", "category", "status"])
+def test_memory_does_not_grow_with_texts_that_are_as_long_as_may_be(tmp_path: Path, key: str) -> None:
+    """200 items with 500,000 characters each, which a file of 1 MB unpacks to, are 100 MB; one is ever held."""
+    run = write_run(tmp_path / "run", (item(i, **{key: f"{i}" + "x" * 500_000}) for i in range(200)))
+    tracemalloc.start()
+    try:
+        write_items(ItemsOptions(run, quiet=True))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 16_000_000
+    assert len(all_ids(run / "items", "")) == 200
+
+
+def test_a_file_that_unpacks_without_end_is_read_to_a_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_folder, "_MOST_UNPACKED", 100_000)
+    run = write_run(tmp_path / "run", (item(i, id=f"{i}" + "x" * 900) for i in range(200)))
+    assert main(["items", str(run)]) == 2
+    assert "items.jsonl.gz: unpacks to more than" in capsys.readouterr().err
+
+
+def test_a_score_is_any_number_that_a_router_may_give(tmp_path: Path) -> None:
+    """A time in nanoseconds, say: the run takes it, so its items are read again."""
+    scores = [1.7e18, -1.7976931348623157e308, 1_700_000_000_000_000_000]
+    run = write_run(tmp_path / "run", (item(i, score=score) for i, score in enumerate(scores)))
+    assert main(["items", str(run), "--quiet"]) == 0
+    found = read_run(run).items
+    assert [found[f"q{i}"].score for i in range(3)] == scores
+    broken = write_run(tmp_path / "broken", [item(0, score=10**400)])
+    assert main(["items", str(broken), "--quiet"]) == 2
 
 
 def test_pages_between_are_left_out_of_the_links_and_named(tmp_path: Path) -> None:
