@@ -50,7 +50,7 @@ def router_sentences(inputs: Inputs) -> list[str]:
         items = "1 labelled item was" if count == 1 else f"{count:,} labelled items were"
         whose = ", ".join(visible(name, 60) for name in inputs.leaking)
         out.append(
-            f"{items} left out for all routers, being in the training labels of {whose}: the certificate is about "
-            "traffic that is like what is left."
+            f"{items} left out for all routers, being in the training labels of {whose} or in one conversation "
+            "with such an item: the certificate is about traffic that is like what is left."
         )
     return out

@@ -182,13 +182,16 @@ def _told(leak: Leak) -> str:
 
 
 def left_out_of(study: RoutingStudy, runs: Sequence[Run], labels: LabelSet) -> tuple[str, ...]:
-    """Judged items that leaked into the training of any router whose leaks are dropped, in the labels' order.
+    """Judged items that leaked into the training of any router whose leaks are dropped, in the labels' order, with
+    all items of their groups: a router that saw one turn of a conversation saw what the others are about.
 
     Raises `InputError` where none would be left.
     """
     pairs = zip(study.all_routers, runs, strict=True)
     leaked = {leak.id for router, run in pairs if router.leaks == "drop" for leak in run.leaks}
-    out = tuple(name for name in labels.ids if name in leaked)
+    groups = labels.group if labels.group is not None else (None,) * len(labels)
+    told = {group for name, group in zip(labels.ids, groups, strict=True) if name in leaked} - {None}
+    out = tuple(n for n, group in zip(labels.ids, groups, strict=True) if n in leaked or group in told)
     if out and len(out) == len(labels):
         what = "every judged item stands in the training labels of a router, so none is left to judge"
         raise InputError(Fault(what, "label items that no router was trained on", file=str(study.path)))

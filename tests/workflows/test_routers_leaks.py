@@ -83,3 +83,29 @@ def test_where_every_item_leaked_nothing_is_judged(tmp_path: Path, capsys: pytes
     ran = evalkit(capsys, tmp_path)
     assert ran.code == 2
     assert "every judged item stands in the training labels of a router" in ran.err
+
+
+def test_with_one_turn_its_whole_conversation_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The training labels name no conversation, so that only the turn itself is found there."""
+    import csv
+
+    write_routers(tmp_path, KEYWORDS, TRAINED | {"leaks": "drop"})
+    file = tmp_path / "labels.csv"
+    with file.open(encoding="utf-8", newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    for i, row in enumerate(rows):
+        row["group"] = f"talk {i // 4}"
+        row["prompt"] += " " + " ".join(f"w{i * 7919 % 997}x{k}{i}" for k in range(9))
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        out = csv.DictWriter(opened, list(rows[0]), lineterminator="\n")
+        out.writeheader()
+        out.writerows(rows)
+    _train(tmp_path, ("t1", rows[9]["prompt"]))
+    result = evalkit(capsys, tmp_path).result
+    assert result["left_out"]["ids"] == ["q8", "q9", "q10", "q11"]
+    (vendor,) = (row for row in result["routers"] if row["name"] == "vendor")
+    assert [leak["id"] for leak in vendor["leaks"]] == ["q9"]
+    assert any("or in one conversation with such an item" in said for said in result["evidence_limits"])
+    assert verified(capsys, tmp_path / "run")[0] == 0
