@@ -164,7 +164,7 @@ def settings_of(study: RoutingStudy, policy: str, delta: float | None) -> Settin
         near_total_escalation=study.near_total_escalation,
         bootstrap_replicates=study.bootstrap_replicates,
         direction_is_up=study.router.higher_means != "cheap_is_enough",
-        chosen_from=study.shared if study.routers or study.router.name else 1,
+        chosen_from=study.shared if study.routers or study.router.name or study.router.routers > 1 else 1,
     )
 
 

@@ -62,6 +62,21 @@ def test_policies_and_tried_routers_count_too(tmp_path: Path, capsys: pytest.Cap
     assert noise["policies"] == []
 
 
+@pytest.mark.parametrize(("tried", "of"), [({}, 1), ({"routers": 5}, 5), ({"policy": "both"}, 1)])
+def test_stop_rules_know_of_the_routers_that_were_tried_elsewhere(
+    tmp_path: Path, tried: dict[str, object], of: int
+) -> None:
+    """The best of five separates and gains by chance as often, whether or not the study lists the other four."""
+    from evalkit.study.routing import read_study
+    from evalkit.workflows.assemble import settings_of
+
+    write_routers(tmp_path)
+    write_study(tmp_path, router={key: v for key, v in VENDOR.items() if key != "name"} | tried)
+    settings = settings_of(read_study(tmp_path / "study.yaml"), "direct", 0.05 / of)
+    assert settings.chosen_from == of
+    assert settings.stop_confidence == pytest.approx(1 - 0.05 / of)
+
+
 def test_however_many_routers_it_is_one_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_routers(tmp_path)
     evalkit(capsys, tmp_path)
