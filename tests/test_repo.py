@@ -176,11 +176,54 @@ def public_definitions(module: ModuleType) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
+def test_every_command_is_told_in_the_changes() -> None:
+    told = " ".join((REPO / "CHANGELOG.md").read_text(encoding="utf-8").split())
+    page = (REPO / "docs" / "cli.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^## evalkit (.+)$", page, re.MULTILINE)
+    assert {"sign-off", "labels plan"} <= set(commands)
+    groups = {name for name in commands if any(other.startswith(f"{name} ") for other in commands)}
+    short = {
+        name: name.rsplit(" ", 1) for name in commands if " " in name
+    }  # "`evalkit labels check` and `derive`"
+    missing = [
+        name
+        for name in commands
+        if name not in groups
+        and f"`evalkit {name}" not in told
+        and not (name in short and f"evalkit {short[name][0]}" in told and f"`{short[name][1]}`" in told)
+        and not name.startswith("import ")
+    ]
+    assert missing == []
+
+
+def layers_told() -> list[str]:
+    """The first cells of the table of layers in CONTRIBUTING.md."""
+    page = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = page.split("| layer | what |\n|---|---|\n")[1].split("\n\n")[0]
+    return [row.split("|")[1] for row in table.splitlines()]
+
+
+def test_extras_are_named_for_contributors() -> None:
+    extras = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    page = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [name for name in extras if f"`{name}`" not in page or f"--extra {name}" not in page] == []
+
+
+def test_every_page_is_named_in_the_readme() -> None:
+    readme = (REPO / "README.md").read_text(encoding="utf-8").split("## More")[1]
+    pages = {path.name for path in (REPO / "docs").glob("*.md")}
+    assert sorted(name for name in pages if f"(docs/{name})" not in readme) == []
+
+
 def test_every_package_has_its_layer() -> None:
     contracts = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
     (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    rows = [[f"evalkit.{part}" for part in re.findall(r"`(\w+)`", row)] for row in layers_told()]
+    assert rows == [re.split(r" [|:] ", layer) for layer in layers], "CONTRIBUTING.md lists the layers"
     named = [name.strip() for layer in layers for name in re.split(r"[|:]", layer)]
     parts = {f"evalkit.{info.name}" for info in pkgutil.iter_modules(evalkit.__path__)}
     assert sorted(named) == sorted(parts - {"evalkit.__main__", "evalkit._bundled"})
