@@ -32,6 +32,7 @@ from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
 from evalkit.workflows.assemble import assemble
 from evalkit.workflows.label_plan import next_budget, share_of_units
 from evalkit.workflows.labels import pairs_in, show
+from evalkit.workflows.looks import looks_path, was_looked_at
 from evalkit.workflows.run_files import refuse_to_overwrite
 
 __all__ = ["next_labels"]
@@ -81,7 +82,7 @@ def next_labels(
     )  # fmt: skip
     pool = _read_pool(unlabelled, read, labels, pairs_in("--column", columns), encoding)
     budget = next_budget(read, labels.fingerprint)
-    bounds = _bounds(read, labels, pool, fresh=budget.fresh)
+    bounds, known = _bounds(read, labels, pool, fresh=budget.fresh)
     if not bounds:
         raise InputError(Fault("has no class with a limit on the bound", "set max_under_route", file=str(study)))
     found = quotas(bounds, count, budget.delta)
@@ -102,13 +103,17 @@ def next_labels(
         "delta": budget.delta,
         "seed": seed,
         "threshold": None if read.router.thresholds is None else list(read.router.thresholds),
+        "looked_at": known,
         "fresh_sample": budget.fresh,
         "classes": [quota.as_json() for quota in found],
         "ids": chosen,
     }
     if json_file is not None:
         write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
-    show([] if quiet else _lines(read, found, out, fresh=budget.fresh), [*labels.notices, *pool.notices])
+    show(
+        [] if quiet else _lines(read, found, out, fresh=budget.fresh, known=known),
+        [*labels.notices, *pool.notices],
+    )
 
 
 def _read_pool(
@@ -142,12 +147,18 @@ def _read_pool(
     return _Pool(tuple(kept["id"]), risk, score, kept, tuple(table.notices))
 
 
-def _bounds(study: RoutingStudy, labels: LabelSet, pool: _Pool, *, fresh: bool) -> list[ClassBound]:
-    """Each class with a limit on the bound: what its labels hold, and what an item of its pool adds."""
+def _bounds(study: RoutingStudy, labels: LabelSet, pool: _Pool, *, fresh: bool) -> tuple[list[ClassBound], bool]:
+    """(each class with a limit on the bound: what its labels hold, and what an item of its pool adds; whether the
+    bounds are at the fixed threshold).
+
+    What is under-routed there is told only where a look showed it: labelled on until it suits, the bound would be
+    passed by chance. Elsewhere none is taken to be.
+    """
     scores = _scores(study, labels)
     data = assemble(study, labels, None, scores, None).data
     levels = np.ones((data.n, data.k - 1))
-    if study.router.thresholds is not None and data.demand is not None:
+    known = study.router.thresholds is not None and data.demand is not None and _shown(study, labels, scores)
+    if known and study.router.thresholds is not None and data.demand is not None:
         demand = data.demand[:, 0] if data.demand.ndim == 2 and data.demand.shape[1] == 1 else data.demand
         up = study.router.higher_means != "cheap_is_enough"
         levels = fixed_path(demand, [demand_threshold(t, up) for t in study.router.thresholds]).levels
@@ -169,7 +180,13 @@ def _bounds(study: RoutingStudy, labels: LabelSet, pool: _Pool, *, fresh: bool) 
         if rate is not None and len(weight):
             rate *= certifying * effective_n(weight) / len(weight)
         out.append(ClassBound(name, rule.max_under_route, n, share * n, int(waiting.sum()), rate))
-    return out
+    return out, known
+
+
+def _shown(study: RoutingStudy, labels: LabelSet, scores: Any) -> bool:
+    """These scores of these labels were looked at: a report has every threshold's figures."""
+    parts = {"labels": labels.fingerprint, "scores": scores.fingerprint}
+    return was_looked_at(looks_path(study.labels.path or study.path), parts)
 
 
 def _scores(study: RoutingStudy, labels: LabelSet) -> Any:
@@ -206,7 +223,9 @@ def _yield(
     return float((rate[of_pool].sum() + plain * (~known).sum()) / len(waiting))
 
 
-def _lines(study: RoutingStudy, found: Sequence[ClassQuota], out: Path | None, *, fresh: bool) -> list[str]:
+def _lines(
+    study: RoutingStudy, found: Sequence[ClassQuota], out: Path | None, *, fresh: bool, known: bool
+) -> list[str]:
     lines = [f"{study.name}: {sum(q.label for q in found):,} items to label next"]
     if fresh:
         lines.append("No look at these labels is left: they count for nothing, and only a fresh sample certifies.")
@@ -220,8 +239,12 @@ def _lines(study: RoutingStudy, found: Sequence[ClassQuota], out: Path | None, *
         lines.append(
             f"{name:<16}{limit:>8}{bound.needs:>8,.0f}{bound.pool:>8,}{now:>11}{quota.label:>8,}{then:>12}"
         )
-    at = "at the fixed threshold" if study.router.thresholds is not None else "if none of them is under-routed"
+    at = "at the fixed threshold" if known else "if none of them is under-routed"
     lines.append(f"bound: on the under-route rate {at}; then: as expected, not promised")
+    if study.router.thresholds is not None and not known:
+        lines.append(
+            "What is under-routed at the threshold is not told before evalkit route-sweep: that is a look."
+        )
     lines.append("Within a class at random: items chosen by score would make the bound small for no reason.")
     if out is not None:
         lines.append(f"{out}: the items, in a random order, with an empty required_tier")

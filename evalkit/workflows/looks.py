@@ -28,7 +28,7 @@ from typing import Any
 
 from evalkit.errors import Fault, InputError
 
-__all__ = ["Look", "looks_path", "looks_text", "take_audit", "take_look"]
+__all__ = ["Look", "looks_path", "looks_text", "take_audit", "take_look", "was_looked_at"]
 
 _SCHEMA = "evalkit.looks/1"
 _SUFFIX = ".looks.json"
@@ -111,6 +111,12 @@ def take_audit(record: Path, parts: Mapping[str, str], *, declared: int, delta: 
     whole = _key(parts) in keys or (_key(alone) not in keys and _completed(looks, parts) is not None)
     booked = parts if whole else alone
     return take_look(record, booked, declared=declared, delta=delta, now=now)
+
+
+def was_looked_at(record: Path, parts: Mapping[str, str]) -> bool:
+    """Whether some look had all these parts, so that what they show is known. InputError for a damaged record."""
+    looks = [*_read(record), *_of_copies(record, parts.get("labels"), set())]
+    return any(all(entry.get(name) == value for name, value in parts.items()) for entry in looks)
 
 
 def looks_text(record: Path, labels: str) -> str:

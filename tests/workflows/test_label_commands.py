@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from evalkit.cli.app import main
 
@@ -255,6 +256,37 @@ class TestNextAndSample:
             rows = list(csv.DictReader(file))
         assert sorted(row["id"] for row in rows) == sorted(result["ids"])
         assert "score" not in rows[0]
+
+    def test_next_tells_what_is_under_routed_only_after_a_look(
+        self, tmp_path: Path, world: Any, capsys: Any
+    ) -> None:
+        """To label on until the bound suits would be a look at every step."""
+        study = write(tmp_path, world, miss=False)
+        study.write_text(STUDY + "looks: 2\n", encoding="utf-8")
+        pool = [{"id": f"n{i}", "risk": "high", "prompt": "q"} for i in range(400)]
+        (tmp_path / "pool.jsonl").write_text("\n".join(map(json.dumps, pool)), encoding="utf-8")
+        asked = ("labels", "next", study, "--unlabelled", tmp_path / "pool.jsonl", "--json", tmp_path / "n.json")
+
+        def now() -> tuple[bool, float, str]:
+            code, out, err = run(capsys, *asked)
+            assert code == 0, err
+            document = json.loads((tmp_path / "n.json").read_text(encoding="utf-8"))
+            return document["looked_at"], document["classes"][1]["upper_now"], out
+
+        known, upper, out = now()
+        assert (known, upper) == (False, pytest.approx(1 - 0.025 ** (1 / 120)))
+        assert "What is under-routed at the threshold is not told before evalkit route-sweep" in out
+        assert run(capsys, "route-sweep", study, "--out", tmp_path / "run", "--quiet")[0] in {1, 3}
+        known, upper, out = now()
+        assert known
+        assert upper == pytest.approx(
+            float(beta.ppf(1 - 0.0125, 13, 108))
+        )  # 12 of 120; the next look spends 1.25 %
+        assert "at the fixed threshold" in out
+        # Other scores of the same labels were not looked at.
+        rows = (tmp_path / "scores.csv").read_text(encoding="utf-8").splitlines()
+        (tmp_path / "scores.csv").write_text("\n".join([rows[0], "low-0,0.51", *rows[2:]]), encoding="utf-8")
+        assert now()[0] is False
 
     def test_next_refuses_what_is_labelled(self, tmp_path: Path, world: Any, capsys: Any) -> None:
         study = write(tmp_path, world, miss=False)
