@@ -234,7 +234,8 @@ def leaks(result: Result) -> tuple[str, list[list[str]]]:
     said = f"No judged item stands in the training labels of {names}."
     if count:
         items = "1 labelled item is" if count == 1 else f"{numbers.count(count)} labelled items are"
-        said = f"{items} left out for all routers, being in the training labels of {names}."
+        where = f"in the training labels of {names} or in one conversation with such an item"
+        said = f"{items} left out for all routers, being {where}."
     pairs = []
     for row in _rows(result):
         for leak in row.get("leaks") or []:

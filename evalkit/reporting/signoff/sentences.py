@@ -109,8 +109,8 @@ SENTENCES: Final = (
         "conversation with such an item: the certificate is about traffic that is like what is left."
     ),
     N_(
-        "%(n)s labelled items were left out for all routers, being in the training labels of %(routers)s or in one "
-        "conversation with such an item: the certificate is about traffic that is like what is left."
+        "%(n)s labelled items were left out for all routers, being in the training labels of %(routers)s or in "
+        "one conversation with such an item: the certificate is about traffic that is like what is left."
     ),
     N_("%(n)s outcome costs are the tier's assumed cost per request."),
     N_("%(n)s costs are the arm's assumed cost per request."),
