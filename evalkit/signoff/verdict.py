@@ -131,6 +131,9 @@ def _next_step(
             "text": "Decide and sign, then release under the conditions below",
             "missing_n": None,
         }
+    change = _change(gates, runs) if decision is of_gates is Decision.REJECT else None
+    if change:
+        step = change
     if decision is not of_gates:  # a run alone stands in the way
         run = next(r for r in runs if r.result["verdict"]["decision"] == decision.value)
         step = str(run.result["verdict"]["next_step"])
@@ -140,3 +143,19 @@ def _next_step(
     stuck = any(g.state == "open" and not g.gate.missing_n for g in gates)
     code = "collect" if missing and not stuck else "settle"
     return {"code": code, "text": step, "missing_n": max(missing, default=None)}
+
+
+def _change(gates: Sequence[SignoffGate], runs: Sequence[RunFacts]) -> str | None:
+    """What to do first after gates of a ladder failed, which has no router to change; None where none did."""
+    ladders = {run.id: run for run in runs if not run.is_routing}
+    failed = [gate for gate in gates if gate.state == "fail"]
+    if not any(gate.run in ladders for gate in failed):
+        return None
+    names = {run.id: run.study for run in runs if len(runs) > 1}
+    named = [", ".join(filter(None, (names.get(gate.run or ""), gate.gate.label))) for gate in failed]
+    what = (
+        "what is broken"
+        if any(gate.run not in ladders for gate in failed)
+        else "the model, the prompt or the limit"
+    )
+    return f"Change {what} (broken: {'; '.join(named)}), then judge on fresh tasks or labels"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import re
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from report_dom import cells, parse
 from rich.console import Console
 
+import evalkit
 from evalkit.reporting.signoff import (
     render_signoff_html,
     render_signoff_junit,
@@ -224,3 +226,43 @@ def test_hostile_text_is_inert_in_markdown_junit_and_terminal() -> None:
 
 def test_junit_is_the_same_whatever_the_language_of_the_reader() -> None:
     assert not re.search(r"[가-힣]", render_signoff_junit(examples.reject()))
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_why_a_pass_is_no_certificate_is_said_once(lang: str) -> None:
+    document = examples.approve()
+    low = next(gate for gate in document["gates"] if gate["name"] == "under_route:low")
+    reason = {"code": "estimate", "gate": low["id"], "text": low["message"]}
+    document["verdict"]["reasons"].append(reason)
+    mark = "NOT CERTIFIED" if lang == "en" else "보증 안 됨:"
+    page = parse(render_signoff_html(document, lang=lang))
+    estimates = sum(gate["status"] == "estimate" for gate in document["gates"])
+    assert mark not in page.by_id("verdict").words().replace("보증 안 됨: low", "")
+    assert page.by_id("gates").words().count(mark) == estimates
+    assert terminal(document, lang).replace("보증 안 됨: low", "").count(mark) == estimates
+
+
+def test_a_condition_that_not_every_run_meets_is_named_with_the_run_that_does() -> None:
+    shown = terminal(examples.many())  # the ladder left its bundle out
+    held = next(line for line in shown.splitlines() if line.startswith("Conditions that hold"))
+    assert "Evidence can be recomputed (support-routing)" in held
+    assert "Policy fixed before the run;" in held
+
+
+def test_what_a_number_counts_is_korean_too() -> None:
+    document = examples.approve()
+    document["gates"][0] |= {"n_is": "audited items"}
+    assert "audited" not in parse(render_signoff_html(document, lang="ko")).by_id("gates").words()
+    from evalkit.reporting.language import language
+    from evalkit.reporting.signoff.said import things
+
+    # Every unit that a gate of the engine counts in.
+    source = Path(evalkit.__file__).parent
+    counted = {
+        name
+        for path in source.rglob("*.py")
+        if "reporting" not in path.parts
+        for name in re.findall(r'n_is(?:: str)? ?= ?"([a-z ]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert {"audited items", "judgements", "items"} <= counted
+    assert [name for name in sorted(counted) if things(name, language("ko")) == name] == []

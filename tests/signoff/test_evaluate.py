@@ -208,6 +208,29 @@ def test_a_runs_own_verdict_makes_the_whole_worse_never_better(tmp_path: Path) -
     assert signoff_verdict(all_gates(policy, [broken], AT), [broken])["decision"] == "reject"
 
 
+def test_nobody_is_told_to_change_a_router_where_a_ladder_failed(tmp_path: Path) -> None:
+    policy = write_policy(tmp_path / "gates.yaml", "policy: p\nrisk: {critical: {max_failure: 0.05}}")
+    kept = run_facts(gate_row(), policy_sha256=policy.sha256)
+    broken = gate_row("risk_failure:critical", "violated", message="broken", label="Failures, critical")
+    ladder = run_facts(
+        broken, policy_sha256=policy.sha256, id="math", kind="reasoning-budget", study="math", decision="reject"
+    )
+    wrong = run_facts(gate_row(status="violated", label="Under-routing, critical"), policy_sha256=policy.sha256)
+    for runs, step in (
+        ([ladder], "Change the model, the prompt or the limit (broken: Failures, critical), then judge"),
+        (
+            [kept, ladder],
+            "Change the model, the prompt or the limit (broken: math, Failures, critical), then judge",
+        ),
+        ([wrong, ladder], "Change what is broken (broken: support, Under-routing, critical; math, Failures"),
+        ([wrong], "Change the router (broken: Under-routing, critical), then judge it on fresh labels"),
+    ):
+        gates = [gate for gate in all_gates(policy, runs, AT) if gate.state == "fail" or len(runs) > 1]
+        found = signoff_verdict(gates, runs)
+        assert found["decision"] == "reject"
+        assert found["next_step"]["text"].startswith(step)
+
+
 def test_nothing_is_approved_without_a_run(tmp_path: Path) -> None:
     policy = policy_of(tmp_path, 'attempts: {max: 1}\nrelease: {expires: "2027-01-01"}\n')
     assert signoff_verdict(all_gates(policy, [], AT), [])["decision"] == "insufficient_evidence"

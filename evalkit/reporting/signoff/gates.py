@@ -184,7 +184,7 @@ def _why(gate: Mapping[str, Any], state: str, label: str, _: Language) -> list[S
         marked = status != "estimate" or given.startswith("NOT CERTIFIED")
         parts.append(Said((given if marked else f"NOT CERTIFIED: {given}").rstrip(".") + "."))
     elif status == "estimate":
-        parts.append(Said(_("NOT CERTIFIED: judged on the estimate; no bound stands behind it.")))
+        parts.append(Said(_("NOT CERTIFIED: judged on the estimate, outside of the guarantee.")))
     elif status == "violated":
         parts.append(Said(_("The evidence shows that the limit is broken.")))
     elif status == "infeasible":
@@ -263,7 +263,7 @@ def _headline(verdict: Mapping[str, Any], lines: list[GateLine], rules: list[Rul
     stopped += [rule.label for rule in rules if rule.state == wanted]
     if not stopped:
         return Said(_("A run does not support an approval"))
-    shown = (_.together(stopped) if len(stopped) < 5 else ", ".join(stopped[:4])) + (
+    shown = "; ".join(stopped if len(stopped) < 5 else stopped[:4]) + (  # labels have commas of their own
         _(" and %(n)s more", n=len(stopped) - 4) if len(stopped) > 4 else ""
     )
     if decision == "reject":
@@ -272,8 +272,13 @@ def _headline(verdict: Mapping[str, Any], lines: list[GateLine], rules: list[Rul
 
 
 def _reasons(document: Result, lines: list[GateLine], _: Language) -> list[Said]:
-    """Why, weightiest first: the document's sentences, or in another language the gates and rules behind them."""
+    """Why, weightiest first: the document's sentences, or in another language the gates and rules behind them.
+
+    An approval's reasons leave out what the rows of the gates say: why a pass is no certificate.
+    """
     given = [r if isinstance(r, Mapping) else {"text": r} for r in document["verdict"].get("reasons") or []]
+    if document["verdict"]["decision"] == "approve":
+        given = [reason for reason in given if not reason.get("gate")]
     if _.english:
         return [Said(text.line(reason["text"], 400)) for reason in given]
     gates = {str(line.raw.get("id")): line for line in lines}

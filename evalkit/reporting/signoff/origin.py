@@ -103,7 +103,7 @@ def _flat(value: Any, depth: int = 0) -> Iterator[tuple[list[str], str]]:
         shown = ", ".join(
             text.line(v, 200) if k in {"file", "name"} else f"{text.words(k)} {_scalar(v)}"
             for k, v in plain.items()
-            if v not in (None, "")
+            if v not in (None, "") and not str(k).endswith("_reason")  # why something is null, which is not shown
         )
         if shown or digest:
             yield [text.line(shown, 2000)] if shown else [], text.line(digest, 100)

@@ -25,6 +25,7 @@ _THINGS: Final = {
     name: name
     for name in (
         N_("items"),
+        N_("audited items"),
         N_("needs"),
         N_("requests"),
         N_("effective requests"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalkit.reporting.language import language
+from evalkit.reporting.language import Language, language
 from evalkit.reporting.signoff import parts
 from evalkit.reporting.signoff.checked import signoff_checked
 from evalkit.reporting.signoff.gates import gate_lines, rule_lines, verdict_box
@@ -37,12 +37,21 @@ def render_signoff_terminal(document: Result, console: Console, lang: str = "en"
         state = line.word if line.certified or line.state != "pass" else f"{line.word}, {line.status}"
         label = line.label.text + (f"\n{line.run}" if line.run else "")
         estimate = line.estimate + (f"\nn {line.n}" if line.raw.get("n") is not None else "")
-        cells = (words(label), words(line.limit), words(estimate), words(line.bound))
+        # Why a number is not there stands on the page and among the reasons; the column is for numbers.
+        numbers = (line.limit, estimate, line.bound)
+        cells = (words(label), *(words(_without_reason(shown, _)) for shown in numbers))
         table.add_row(words(state, _STYLES[line.state]), *cells)
     if table.row_count:
         console.print(table)
     if held:
-        names = list(dict.fromkeys(line.label.text for line in held))
+        # Of several runs, a condition that not all of them meet is named with those that do.
+        unmet = {line.label.text for line in lines if line.fact and line.state != "pass"}
+        names = list(
+            dict.fromkeys(
+                f"{line.label.text} ({line.run})" if line.run and line.label.text in unmet else line.label.text
+                for line in held
+            )
+        )
         console.print(words(_("Conditions that hold") + ": " + "; ".join(names), _STYLES["pass"]))
     # What is open or failed is said once, among the reasons below.
     for line in lines:
@@ -72,3 +81,8 @@ def render_signoff_terminal(document: Result, console: Console, lang: str = "en"
     if box.next_step.text:
         console.print(words("  " + _("next: %(x)s", x=box.next_step.text)))
     console.print(words("  " + _("digest: %(x)s", x=digest_of(document))))
+
+
+def _without_reason(shown: str, _: Language) -> str:
+    missing = _("n/a (%(why)s)", why="").removesuffix(" ()")
+    return missing if shown.startswith(f"{missing} (") else shown
