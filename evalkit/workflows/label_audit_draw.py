@@ -78,6 +78,17 @@ def point_at(
     return AuditPoint(tuple(thresholds), routed_tier(path.levels, 1.0), path.levels, certifying)
 
 
+def _heaviest_along_a_path(study: RoutingStudy, data: RoutingData, point: AuditPoint, r: int) -> float:
+    """The largest weight among the units of class `r` that certify a searched router, where one stands beside a
+    fixed one, which certifies on all; +inf elsewhere."""
+    searched = any(router.thresholds is None and router.decisions is None for router in study.all_routers)
+    mask = certifying_items(data) if searched and point.certifying.all() else None
+    if mask is None:
+        return float("inf")
+    _, weight = class_units(data.subset(mask), point.levels[mask], r)
+    return float("inf") if not len(weight) else float(weight.max() * data.weight[mask].mean())
+
+
 def draw_classes(
     study: RoutingStudy,
     ids: Sequence[str],
@@ -110,7 +121,8 @@ def draw_classes(
         scale = 1.0
         if len(population) and len(weight):
             unit = float(held.weight.max()) / float(data.weight[point.certifying].max())  # a subset is rescaled
-            scale = max(1.0, unit * float(data.weight[population].max()) / float(weight.max()))
+            heaviest = min(float(weight.max()), _heaviest_along_a_path(study, data, point, r))
+            scale = max(1.0, unit * float(data.weight[population].max()) / heaviest)
         grouped = data.group is not None
         counts = ClassCounts(name, rule.max_under_route, under, n, len(population), scale, grouped)
         needs = np.flatnonzero(point.certifying & data.needs & (data.risk == r) & (data.weight > 0))

@@ -155,3 +155,27 @@ class TestOtherShapes:
         record = json.loads((tmp_path / "audit.csv.draw.json").read_text(encoding="utf-8"))
         cheap = [row["need"] == 0 and i % 4 > 0 for i, row in enumerate(world)]
         assert record["classes"][1]["cheap_labels"] == sum(cheap)
+
+    def test_a_missed_need_weighs_as_much_as_any_where_the_heaviest_needs_do_not_certify(
+        self, tmp_path: Path
+    ) -> None:
+        """Of a searched router beside a fixed one: in units of the heaviest need that certifies it."""
+        from dataclasses import replace
+
+        from evalkit.study.routing import read_study
+        from evalkit.workflows.label_audit_draw import draw_classes, point_everywhere
+        from evalkit.workflows.route_sweep import read_inputs
+
+        self.write(tmp_path)
+        inputs = read_inputs(read_study(tmp_path / "study.yaml"))
+        data = replace(inputs.assembled.data, group=None)
+        assert data.direction is not None
+        weight = np.where(data.needs & ~data.direction, 1.0, 4.0)
+        data = replace(data, weight=weight / weight.mean())
+        searched = inputs.study.router
+        fixed = replace(searched, name="fixed", thresholds=(-0.95, -1.95))
+        study = replace(inputs.study, routers=(replace(searched, name="searched"), fixed))
+        drawn = draw_classes(
+            study, inputs.labels.ids, data, point_everywhere(study, data), 50, 7, labels_hash="sha256:0"
+        )
+        assert drawn[1].counts.scale == pytest.approx(4.0)
