@@ -90,6 +90,10 @@ def _about_run(policy: Policy, run: RunFacts) -> Iterator[SignoffGate]:
         held = isinstance(this, int) and this <= most
         text += "" if held else "; label a fresh sample"
         status = Status.CERTIFIED if held else Status.INSUFFICIENT
+        if held and run.result["looks"].get("recorded") is False:
+            status = Status.NOT_STATABLE
+            text = "Looks at the labels: they cannot be counted, the record beside the labels could not be written"
+            text += "; run it where it can"
         gate = _fact("attempts", "Looks at the labels", status, text, limit=most, observed=this, unit="attempts")
         yield SignoffGate(f"{run.id}:attempts", run.id, gate)
     if policy.limits.min_answered_share is not None:
