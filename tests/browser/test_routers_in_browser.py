@@ -61,3 +61,39 @@ def test_on_paper_every_bin_is_there(chromium: Browser, report: str) -> None:
         page.emulate_media(media="print")
         heights = "[...document.querySelectorAll('.calibration table')].map(t => t.getBoundingClientRect().height)"
         assert min(page.evaluate(heights)) > 50
+
+
+@pytest.mark.parametrize(("width", "least"), [(1440, 10), (390, 3)])
+def test_verdict_and_money_of_every_router_are_seen_without_scrolling(
+    chromium: Browser, report: str, width: int, least: int
+) -> None:
+    with opened(chromium, report, width=width) as (page, _):
+        seen = page.evaluate(
+            """() => { const box = document.querySelector(".routers").closest(".box").getBoundingClientRect();
+            return [...document.querySelectorAll(".routers thead th")]
+              .filter(cell => cell.getBoundingClientRect().right <= box.right + 1).map(cell => cell.innerText) }"""
+        )
+        assert [name.split()[0] for name in seen[:3]] == ["Router", "Verdict", "Expected"]
+        assert len(seen) >= least
+
+
+def test_forced_colours_keep_the_chosen_router_and_its_curve(chromium: Browser, report: str) -> None:
+    with opened(chromium, report, forced_colors="active") as (page, seen):
+        assert seen == []
+        edge = page.locator("#routers tr.here th").evaluate("e => getComputedStyle(e).borderLeftWidth")
+        assert float(edge.removesuffix("px")) >= 3
+        dots = page.locator(".calibration .est").evaluate_all("es => es.map(e => getComputedStyle(e).fill)")
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert dots
+        assert paper not in dots
+
+
+def test_page_one_of_a4_holds_verdict_and_gates_and_no_table_of_routers(
+    chromium: Browser, report: str, tmp_path: Path
+) -> None:
+    with opened(chromium, report) as (page, _):
+        page.set_viewport_size({"width": 695, "height": 1000})  # 184 mm between the margins
+        page.emulate_media(media="print", color_scheme="light")
+        bottom = page.evaluate("document.querySelector('table.gates').getBoundingClientRect().bottom + scrollY")
+        assert bottom < 1010  # 268 mm
+        assert page.locator("#gates").bounding_box()["y"] < page.locator("#routers").bounding_box()["y"]  # type: ignore[index]
