@@ -240,6 +240,8 @@ def _counts(said: _Said, about: Mapping[str, Any], tiers: tuple[str, ...]) -> di
         raise said.fault("training", "does not count the items by required tier")
     if not all(type(n) is int and n >= 0 for n in counts.values()):
         raise said.fault("training", "has counts that are no counts")
+    if sum(counts.values()) != about.get("items"):
+        raise said.fault("training", "counts other items by required tier than in all")
     return {name: counts[name] for name in (*tiers, UNSOLVABLE)}
 
 

@@ -172,7 +172,7 @@ def _by_model(study: RoutingStudy, router: Router, labels: LabelSet) -> RouterSc
     leaks = leaks_of(router, labels, study)
     if fold is not None and (fold < 0).all():  # the mean of the fold models, on items that none of them saw
         trained_on, fold = "other_items", None
-    if fitted.trained_on == "other_items":
+    if trained_on == "other_items":
         judged = sketches_of(labels)
         own = find_leaks(fitted.training, judged)
         leaks = tuple(sorted({leak.id: leak for leak in (*leaks, *own)}.values(), key=_order(labels)))

@@ -224,6 +224,7 @@ def test_a_changed_or_missing_file_is_named(files: dict[str, bytes], tmp_path: P
         ("training", {}),
         ("training", {"items": 59, "counts": {"cheap": 1, "strong": 1, "unsolvable": 0}}),
         ("training", {"items": 60, "counts": {"cheap": -1, "strong": 1, "unsolvable": 0}}),
+        ("training", {"items": 60, "counts": {"cheap": 30, "strong": 29, "unsolvable": 0}}),
         ("files", {}),
         ("versions", None),
     ],

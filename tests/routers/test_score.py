@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -172,6 +173,23 @@ def test_a_cross_fitted_model_is_frozen_to_items_that_no_fold_saw(tmp_path: Path
     assert (found.trained_on, found.fold) == ("other_items", None)
     mixed = labels_of([*fresh.prompts, planted(90, 1).prompts[0]], [*fresh.required.tolist(), 1])
     assert score_items(study_of(tmp_path, router), router, mixed).trained_on == "cross_fitted"
+
+
+def test_a_cross_fitted_model_whose_training_was_emptied_is_refused_on_what_it_was_fitted_on(
+    tmp_path: Path,
+) -> None:
+    """With no training item left to find, fold models would be frozen to the very items that they saw."""
+    labels = planted(90, 1)
+    folder = stored_crossed(tmp_path, labels)
+    rows = [json.loads(line) for line in (folder / "training.jsonl").read_text("utf-8").splitlines()]
+    for i, row in enumerate(rows[1:]):
+        row |= {"id": f"z{i}", "text": f"{i:032x}", "group": None, "level": 0, "sketch": ""}
+    training = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    (folder / "training.jsonl").write_bytes(training)
+    manifest = json.loads((folder / "router.json").read_text("utf-8"))
+    manifest["files"]["training.jsonl"] = hashlib.sha256(training).hexdigest()
+    (folder / "router.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert "was trained on these very items" in said(router_of("classifier", path=folder), labels, tmp_path)
 
 
 @pytest.mark.parametrize(
