@@ -6,10 +6,14 @@ numbers and the id of each item, however many there are. The folder is made besi
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import re
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -46,6 +50,10 @@ ROUTING_FLAGS = (
 LADDER_FLAGS = ("budget exhausted", "declined", "unanswered")
 """The flags of a router's items in the order in which they are shown, and those of a ladder's behind the arms that
 break a task."""
+
+_LEFT = re.compile(r"\.items\.[0-9a-f]{12}\.(?:part|old)")
+_JUST_MADE_S = 10.0
+"""A folder as young as this may be about to be locked by who made it."""
 
 Ints = NDArray[np.int64]
 
@@ -88,7 +96,11 @@ def write_items(options: ItemsOptions) -> int:
     _check_facts(document, options.run)
     arm = shown_arm(options.run, document)
     asked = options.out if options.out is not None else options.run / FOLDER
-    target = asked.resolve()
+    try:
+        target = asked.resolve()
+    except (OSError, RuntimeError) as error:  # a link that leads to itself
+        what = f"leads nowhere: {visible(error)}"
+        raise InputError(Fault(what, "name another folder with --out", file=str(asked))) from None
     _refuse(target, asked)
     beside = target.parent == options.run.resolve() and (options.run / "report.html").is_file()
     with _in_place(target, asked) as folder, tempfile.TemporaryFile() as file:
@@ -283,7 +295,8 @@ def _ours(folder: Path, there: set[str]) -> bool:
     """Whether everything in the folder was written by this command."""
     try:
         listing = json.loads((folder / LISTING).read_bytes())
-        return listing["schema"] == SCHEMA and there <= set(listing["files"])
+        named = listing["schema"] == SCHEMA and there <= set(listing["files"])
+        return named and all((folder / name).is_file() for name in there)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
@@ -293,9 +306,13 @@ def _in_place(target: Path, asked: Path) -> Iterator[Path]:
     """A new folder that takes the place of `target` when all went well, and is gone when anything did not."""
     mark = secrets.token_hex(6)
     made, old = target.with_name(f".items.{mark}.part"), target.with_name(f".items.{mark}.old")
+    held = -1
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         made.mkdir()
+        held = os.open(made, os.O_RDONLY)
+        with suppress(OSError):  # a disk without locks
+            fcntl.flock(held, fcntl.LOCK_EX)
         yield made
         if target.exists():
             target.rename(old)
@@ -312,3 +329,22 @@ def _in_place(target: Path, asked: Path) -> Iterator[Path]:
     finally:
         for folder in (made, old):
             shutil.rmtree(folder, ignore_errors=True)
+        if held >= 0:
+            os.close(held)
+        _remove_left(target.parent)
+
+
+def _remove_left(parent: Path) -> None:
+    """Remove what a run that was killed left beside its place; one still at work holds its folder locked."""
+    with suppress(OSError):
+        for folder in parent.iterdir():
+            if not _LEFT.fullmatch(folder.name) or folder.is_symlink():
+                continue
+            with suppress(OSError):
+                held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if time.time() - folder.stat().st_mtime > _JUST_MADE_S:
+                        shutil.rmtree(folder, ignore_errors=True)
+                finally:
+                    os.close(held)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
+import os
 import re
 import tracemalloc
 from html import unescape
@@ -245,6 +247,46 @@ def test_a_folder_of_something_else_is_never_written_over(
     assert main(["items", str(run)]) == 2
     assert (run / "items" / "notes.txt").read_text() == "keep"
     assert (mine / "notes.txt").read_text() == "keep"
+
+
+def test_a_folder_in_the_place_of_a_page_is_nobody_elses_to_remove(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "run", [item(0)])
+    assert main(["items", str(run), "--quiet"]) == 0
+    mine = run / "items" / "0001.html"
+    mine.unlink()
+    mine.mkdir()
+    (mine / "notes.txt").write_text("keep")
+    assert main(["items", str(run)]) == 2
+    assert "never written over" in capsys.readouterr().err
+    assert (mine / "notes.txt").read_text() == "keep"
+
+
+def test_a_link_that_leads_to_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "run", [item(0)])
+    (run / "items").symlink_to("items")
+    assert main(["items", str(run)]) == 2
+    assert capsys.readouterr().err.count("Fix:") == 1
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_of_one_at_work(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [item(0)])
+    left, working, young = (run / f".items.{digit * 12}.part" for digit in "abc")
+    old, other = run / ".items.0123456789ab.old", run / ".items.mine.part"
+    for folder in (left, working, young, old, other):
+        folder.mkdir()
+        (folder / "0001.html").write_text("x")
+        if folder is not young:
+            os.utime(folder, (1, 1))
+    held = os.open(working, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert main(["items", str(run), "--quiet"]) == 0
+    finally:
+        os.close(held)
+    names = {path.name for path in run.iterdir() if path.name.startswith(".")}
+    assert names == {working.name, young.name, other.name}
 
 
 def test_nobody_adds_to_a_sign_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
