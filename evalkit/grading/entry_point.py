@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import importlib.util
 import math
 import re
 from collections.abc import Callable
@@ -16,6 +14,7 @@ from typing import Any
 from evalkit.errors import visible
 from evalkit.grading.grade import Grade, GradeStatus
 from evalkit.grading.items import Item
+from evalkit.study.functions import load_function
 
 __all__ = ["PythonCheck"]
 
@@ -85,18 +84,5 @@ def _beside(function: str, folder: str) -> Path | None:
 
 @lru_cache(maxsize=256)
 def _load(function: str, folder: str) -> Callable[[str, Item], Any]:
-    module_name, _, attribute = function.partition(":")
-    path = _beside(function, folder)
-    found: Any
-    if path is None:
-        found = importlib.import_module(module_name)
-    else:
-        # Under a name of its own: a rubric's checks.py hides no module called checks.
-        spec = importlib.util.spec_from_file_location(f"_rubric_{module_name}", path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{path.name} cannot be loaded")
-        found = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(found)
-    for name in attribute.split("."):
-        found = getattr(found, name)
-    return found  # type: ignore[no-any-return]
+    module = function.partition(":")[0]
+    return load_function(function, _beside(function, folder), f"_rubric_{module}")  # type: ignore[no-any-return]

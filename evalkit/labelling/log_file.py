@@ -13,6 +13,7 @@ from evalkit.errors import Fault, InputError
 from evalkit.labelling.decisions import SCHEMA, Event, Header, LineFaults, Work, as_line, read_event, read_header
 from evalkit.tabular.json_rows import StrictJSONError, parse_json
 from evalkit.tabular.names import quoted
+from evalkit.tabular.write import sync_folder
 
 __all__ = ["DecisionFile", "Read", "parse_decisions", "read_decisions"]
 
@@ -157,7 +158,7 @@ class DecisionFile:
             self._file.truncate(self._length)
         if not begun:
             self._write(as_line(self.header))
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
             return
         self._file.seek(max(0, self._length - 1))
         if self._file.read(1) != b"\n":
@@ -249,13 +250,3 @@ def _same_work(path: Path, found: Header, wanted: Header, seed_given: bool) -> N
     ]
     if faults:
         raise InputError(faults)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new file itself durable, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -7,12 +7,13 @@ each. It runs with all rights of the user, so only a study may name it, and it i
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
-import importlib
-import importlib.util
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AnySet
+from itertools import islice
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from evalkit.errors import Fault, InputError, visible
 from evalkit.routers.items import Requests
+from evalkit.study.functions import load_function
 from evalkit.tabular.names import quoted
 
 __all__ = ["call_router", "source_sha256"]
@@ -44,8 +46,11 @@ def call_router(
         return InputError(Fault(f"{quoted(function)} {what}", fix, file=file, field=field))
 
     try:
-        call = _load(function, folder)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (importing runs the user's code)
+        with contextlib.redirect_stdout(sys.stderr):  # results alone go to stdout
+            call = _load(function, folder)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 (importing runs the user's code)
         what = f"cannot be imported: {type(error).__name__}: {visible(error)}"
         raise fault(what, "put the module beside the study, or install it; then correct what it raises") from None
     if not callable(call):
@@ -70,10 +75,9 @@ def _dicts(requests: Requests, which: Sequence[int]) -> list[dict[str, Any]]:
     """New objects each time: what the function does to them reaches nobody."""
     found = []
     for i in which:
-        messages = requests.messages[i]
         found.append({
             "prompt": requests.text[i],
-            "messages": None if messages is None else [dict(message) for message in messages],
+            "messages": copy.deepcopy(requests.messages[i]),
             "category": requests.category[i],
         })  # fmt: skip
     return found
@@ -86,13 +90,20 @@ def _asked(
     fault: Callable[[str, str], InputError],
 ) -> NDArray[np.float64]:
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # results alone go to stdout
+        with contextlib.redirect_stdout(sys.stderr):
             found = call(given)
-        values = list(found)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (it is the user's code)
+            # One more than there are items tells that there are too many; they may be without end.
+            values = [] if isinstance(found, AnySet | Mapping) else list(islice(iter(found), len(ids) + 1))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 (it is the user's code)
         raise fault(f"raised {type(error).__name__}: {visible(error)}", "correct it") from None
+    if isinstance(found, AnySet | Mapping):
+        what = f"returned a {type(found).__name__}, which has no order"
+        raise fault(what, "return a list with one number for each item, in their order")
     if len(values) != len(ids):
-        what = f"returned {len(values):,} scores for {len(ids):,} items"
+        many = f"{len(values):,} scores for" if len(values) < len(ids) else "more scores than"
+        what = f"returned {many} {len(ids):,} items"
         raise fault(what, "return one number for each item, in their order")
     for name, value in zip(ids, values, strict=True):
         if not _is_score(value):
@@ -115,18 +126,5 @@ def _beside(function: str, folder: Path) -> Path | None:
 
 
 def _load(function: str, folder: Path) -> Any:
-    module_name, _, attribute = function.partition(":")
-    path = _beside(function, folder)
-    found: Any
-    if path is None:
-        found = importlib.import_module(module_name)
-    else:
-        # Under a name of its own: a study's router.py hides no module called router.
-        spec = importlib.util.spec_from_file_location(f"_router_{module_name.replace('.', '_')}", path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{path.name} cannot be loaded")
-        found = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(found)
-    for name in attribute.split("."):
-        found = getattr(found, name)
-    return found
+    module = function.partition(":")[0].replace(".", "_")
+    return load_function(function, _beside(function, folder), f"_router_{module}")

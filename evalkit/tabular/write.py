@@ -18,7 +18,15 @@ from evalkit.errors import Fault, InputError
 from evalkit.tabular.escape import escaped_rows
 from evalkit.tabular.fingerprint import canonical_json
 
-__all__ = ["atomic_path", "check_table_suffix", "csv_text", "jsonl_text", "write_atomic", "write_table"]
+__all__ = [
+    "atomic_path",
+    "check_table_suffix",
+    "csv_text",
+    "jsonl_text",
+    "sync_folder",
+    "write_atomic",
+    "write_table",
+]
 
 _TABLES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
@@ -52,7 +60,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         raise InputError(
             Fault(
@@ -63,8 +71,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         ) from None
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system can."""
+def sync_folder(folder: Path) -> None:
+    """Make a new name in a folder durable, where the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

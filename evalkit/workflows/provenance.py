@@ -10,8 +10,9 @@ from importlib import metadata
 from typing import Any
 
 from evalkit.signoff.build import SOURCE, source_sha256
+from evalkit.study.models import Source
 
-__all__ = ["dependency_versions", "utc_now"]
+__all__ = ["dependency_versions", "source_row", "utc_now"]
 
 _DEPENDENCIES = ("numpy", "pandas", "pyarrow", "scipy", "statsmodels", "pydantic", "jinja2", "typer", "litellm")
 
@@ -32,3 +33,11 @@ def dependency_versions() -> Mapping[str, Any]:
         except metadata.PackageNotFoundError:
             continue
     return {SOURCE: source_sha256(), "python": platform.python_version(), "dependencies": versions}
+
+
+def source_row(written: Source | str | None, fingerprint: str | None, **more: Any) -> dict[str, Any] | None:
+    """A table as the provenance names it: the name that the study uses, and the hash of what was parsed."""
+    if written is None or fingerprint is None:
+        return None
+    name = written if isinstance(written, str) else written.written
+    return {"file": name, "hash": f"sha256:{fingerprint.removeprefix('sha256:')}", **more}

@@ -27,7 +27,7 @@ from evalkit.workflows.items import items_gz
 from evalkit.workflows.label_facts import label_facts
 from evalkit.workflows.looks import Look, looks_path, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
-from evalkit.workflows.provenance import dependency_versions, utc_now
+from evalkit.workflows.provenance import dependency_versions, source_row, utc_now
 from evalkit.workflows.reasoning_assemble import AssembledLadder, assemble_ladder, ladder_settings
 from evalkit.workflows.reasoning_items import task_rows, worst_tasks
 from evalkit.workflows.reasoning_result import reasoning_document
@@ -290,12 +290,6 @@ def _evidence_limits(inputs: LadderInputs, result: LadderResult, look: Look) -> 
 
 def _provenance(inputs: LadderInputs, started: str) -> dict[str, Any]:
     study, priced, outcomes = inputs.study, inputs.priced, inputs.outcomes
-
-    def source(written: Source | None, fingerprint: str, **more: Any) -> dict[str, Any] | None:
-        if written is None:
-            return None
-        return {"file": written.written, "hash": f"sha256:{fingerprint.removeprefix('sha256:')}", **more}
-
     cost_kind = "assumed" if inputs.assembled.assumed_costs else "measured"
     if priced.card_kind is not None:
         cost_kind = priced.card_kind
@@ -305,10 +299,10 @@ def _provenance(inputs: LadderInputs, started: str) -> dict[str, Any]:
         "seed": study.seed,
         "study_file": study.path.name,
         "study_hash": f"sha256:{study.fingerprint.removeprefix('sha256:')}",
-        "labels": source(
+        "labels": source_row(
             study.labels, inputs.labels.fingerprint, kind=study.labels_kind, **label_facts(inputs.labels)
         ),
-        "outcomes": source(study.outcomes, outcomes.fingerprint),
+        "outcomes": source_row(study.outcomes, outcomes.fingerprint),
         "prices": priced.provenance,
         **({} if inputs.policy is None else {"policy": inputs.policy}),
         **inputs.replay.provenance,

@@ -16,7 +16,7 @@ from evalkit.study.reasoning_models import Arm, ReasoningStudy
 from evalkit.study.wire import MAP_SOURCE, expected_wire
 from evalkit.workflows.looks import Look
 from evalkit.workflows.reasoning_assemble import AssembledLadder
-from evalkit.workflows.result import gate_document, with_reasons
+from evalkit.workflows.result import gate_document, stop_rule_document, with_reasons
 
 __all__ = ["REASONING_SCHEMA", "ladder_guarantee", "reasoning_document"]
 
@@ -79,16 +79,7 @@ def reasoning_document(
             "there is one arm" if len(names) == 1 else "there are too few tasks",
         ),
         "gates": [gate_document(g) for g in result.gates[result.shown]],
-        "stop_rules": [
-            {
-                "name": r.name,
-                "triggered": r.triggered if r.applies else False,
-                "applies": r.applies,
-                "on_trigger": r.on_trigger,
-                "detail": r.detail,
-            }
-            for r in result.stop_rules
-        ],
+        "stop_rules": [stop_rule_document(rule) for rule in result.stop_rules],
         "acceptability": None
         if result.acceptability is None
         else {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evalkit import __version__
-from evalkit.gates import Gate
+from evalkit.gates import Gate, StopRule
 from evalkit.outcomes.table import Outcomes
 from evalkit.routing.analysis import RoutingResult
 from evalkit.routing.data import RoutingData
@@ -28,6 +28,7 @@ __all__ = [
     "point_document",
     "policy_row",
     "result_document",
+    "stop_rule_document",
     "with_reasons",
 ]
 
@@ -114,16 +115,7 @@ def result_document(
         "by_tier": by_tier(result, outcomes),
         "cost_matrix_usd": cost_matrix(result),
         "gates": [gate_document(g) for g in result.gates],
-        "stop_rules": [
-            {
-                "name": r.name,
-                "triggered": r.triggered if r.applies else False,
-                "applies": r.applies,
-                "on_trigger": r.on_trigger,
-                "detail": r.detail,
-            }
-            for r in result.stop_rules
-        ],
+        "stop_rules": [stop_rule_document(rule) for rule in result.stop_rules],
         "comparisons": [
             {
                 "against": c.against,
@@ -322,6 +314,17 @@ def point_document(
             "confusion": [list(row) for row in figures.confusion],
         }
     return out
+
+
+def stop_rule_document(rule: StopRule) -> Document:
+    """A stop rule as result.json has it; one that does not apply is not triggered."""
+    return {
+        "name": rule.name,
+        "triggered": rule.triggered if rule.applies else False,
+        "applies": rule.applies,
+        "on_trigger": rule.on_trigger,
+        "detail": rule.detail,
+    }
 
 
 def gate_document(gate: Gate) -> Document:

@@ -36,7 +36,7 @@ from evalkit.workflows.label_audit_file import AuditFile, with_audit
 from evalkit.workflows.label_facts import label_facts
 from evalkit.workflows.looks import Look, looks_path, take_audit, take_look
 from evalkit.workflows.pricing import Priced, price_outcomes
-from evalkit.workflows.provenance import dependency_versions, utc_now
+from evalkit.workflows.provenance import dependency_versions, source_row, utc_now
 from evalkit.workflows.replay_facts import ReplayFacts, replay_facts
 from evalkit.workflows.result import result_document
 from evalkit.workflows.router_scores import (
@@ -55,7 +55,6 @@ from evalkit.workflows.routers_result import (
     router_name,
     routers_part,
     routers_provenance,
-    source_row,
     tables_of,
     text_hash,
 )

@@ -17,6 +17,7 @@ from evalkit.routing.points import clean
 from evalkit.routing.routers import against_others, rank
 from evalkit.routing.units import rule_text
 from evalkit.study.models import Router, RoutingStudy, Source
+from evalkit.workflows.provenance import source_row
 from evalkit.workflows.router_scores import Given
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
     "router_name",
     "routers_part",
     "routers_provenance",
-    "source_row",
     "tables_of",
     "text_hash",
 ]
@@ -42,14 +42,6 @@ def text_hash(texts: Sequence[str]) -> str:
         raw = text.encode("utf-8")
         mark.update(len(raw).to_bytes(8, "big") + raw)
     return mark.hexdigest()
-
-
-def source_row(written: Source | str | None, fingerprint: str | None, **more: Any) -> Document | None:
-    """A table as the provenance names it: the name that the study uses, and the hash of what was parsed."""
-    if written is None or fingerprint is None:
-        return None
-    name = written if isinstance(written, str) else written.written
-    return {"file": name, "hash": f"sha256:{fingerprint.removeprefix('sha256:')}", **more}
 
 
 def tables_of(given: Given) -> Document:
