@@ -20,7 +20,7 @@ from evalkit.outcomes.columns import OUTCOME_FIELDS
 from evalkit.tabular.faults import Faults
 from evalkit.tabular.fields import Fields, normalised
 from evalkit.tabular.fingerprint import canonical_json
-from evalkit.tabular.ids import read_ids, repeated
+from evalkit.tabular.ids import is_rounded, read_ids, repeated
 from evalkit.tabular.names import nfc, quoted
 from evalkit.tabular.read import read_table
 from evalkit.tabular.resolve import Schema, resolve
@@ -112,6 +112,8 @@ def read_items(
     fields = Fields(table, names, faults)
     ids = read_ids(fields)
     for group in repeated(ids):
+        if is_rounded(str(ids[int(group[0])].as_py())):
+            continue  # told already
         for i in (int(k) for k in group[1:]):
             what = f"{quoted(ids[i].as_py())} also stands on {table.place(int(group[0]))}"
             faults.add(fields.fault(i, "id", what, "give each row its own id"), "repeated id")

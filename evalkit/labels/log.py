@@ -17,7 +17,7 @@ from evalkit.errors import EvalkitError, Fault, InputError
 from evalkit.labels.personal_data import Finder, cleaned, cleaned_json, personal_spans
 from evalkit.tabular.faults import Faults
 from evalkit.tabular.fields import Fields
-from evalkit.tabular.ids import read_ids, repeated
+from evalkit.tabular.ids import is_rounded, read_ids, repeated
 from evalkit.tabular.read import read_table
 from evalkit.tabular.resolve import Schema, resolve
 from evalkit.tabular.spread import spread
@@ -82,6 +82,12 @@ def _without_values(fault: Fault) -> Fault:
     )
 
 
+def _plain_note(note: str, file: str) -> str:
+    """A notice without values; the name of the file in front of it stays, whatever numbers it has."""
+    start = f"{file}: "
+    return start + _plain(note.removeprefix(start)) if note.startswith(start) else _plain(note)
+
+
 def _plain(text: str) -> str:
     text = re.sub(r'".*"', _WITHHELD, text, flags=re.DOTALL)
     return cleaned(re.sub(r"(?<![\d,])[+-]?\d[\d.eE+-]{3,}", _WITHHELD, text), Counter())
@@ -142,9 +148,11 @@ def _ids(fields: Fields, faults: Faults) -> list[str]:
         return [f"row-{fields.table.row(i)}" for i in range(fields.table.n_rows)]
     ids = read_ids(fields)
     for group in repeated(ids):
+        if is_rounded(str(ids[int(group[0])].as_py())):
+            continue  # told already
         for i in (int(k) for k in group[1:]):
             what = f"the id also stands on {fields.table.place(int(group[0]))}"
-            fix = "give each row its own id, or leave the id column out with --column id=..."
+            fix = "give each row its own id, or name another column for it: --column id=COLUMN"
             faults.add(fields.fault(i, "id", what, fix), "repeated id")
     return list(ids.to_pylist())
 
@@ -188,7 +196,7 @@ def _cleaned_log(
             touched[rows[at]] |= at in changed and safe_value != value
             out[name].append(safe_value)
     kept = np.array(keep, dtype=np.int64)
-    safe = tuple(_plain(note) for note in notices)
+    safe = tuple(_plain_note(note, file) for note in notices)
     texts = _Requests(out)
     contexts = [sys.intern(texts.context(i)) for i in range(len(keep))]
     return Log(

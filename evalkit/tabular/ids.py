@@ -16,7 +16,7 @@ from evalkit.tabular.faults import listed
 from evalkit.tabular.fields import Fields, normalised
 from evalkit.tabular.names import folded, nearest, quoted
 
-__all__ = ["SimilarIds", "is_rounded", "positions", "read_ids", "repeated"]
+__all__ = ["SimilarIds", "is_rounded", "positions", "read_ids", "repeated", "rounded_words"]
 
 _ROUNDED = r"^[+-]?[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2,3}$"
 """How a spreadsheet writes a long number it has rounded: 4.892E+09."""
@@ -73,9 +73,7 @@ def _rounded(fields: Fields, field: str, ids: pa.Array) -> None:
         return fields.fault(
             at[0],
             field,
-            f"{quoted(value)} has the shape of a number that a spreadsheet has rounded{many}; "
-            "the original digits are gone and cannot be restored",
-            "export the file again from its source with the id column set to Text",
+            *rounded_words(value, many),
         )
 
     fields.faults.each(range(len(groups)), make)
@@ -90,6 +88,15 @@ def _places(fields: Fields, at: Sequence[int]) -> str:
 def is_rounded(value: str) -> bool:
     """Whether an id has the shape of a number that a spreadsheet has rounded."""
     return re.fullmatch(_ROUNDED, value) is not None
+
+
+def rounded_words(value: str, where: str = "") -> tuple[str, str]:
+    """What is wrong with an id of that shape, and what to do. where: ": lines 2, 3 carry it"."""
+    return (
+        f"{quoted(value)} has the shape of a number that a spreadsheet has rounded{where}; "
+        "the original digits are gone and cannot be restored",
+        "export the file again from its source with the id column set to Text",
+    )
 
 
 def repeated(keys: pa.Array | npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:

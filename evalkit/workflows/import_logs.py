@@ -204,23 +204,34 @@ def request_columns(found: LoggedCalls) -> dict[str, list[Any]]:
     """The requests whose text was logged, for `evalkit labels sample`: id, prompt or messages, group.
 
     Failed calls and replies from a cache are requests too: they are traffic. Nothing else of a record is taken, no
-    user, header, key or metadata.
+    user, header, key or metadata. Raises `InputError` where an id stands for requests of different text.
     """
     columns: dict[str, list[Any]] = {"id": [], "prompt": [], "messages": [], "group": []}
-    seen: set[str] = set()
-    for call, place in zip(found.calls, found.places, strict=True):
+    seen: dict[str, int] = {}
+    faults: list[Fault] = []
+    for at, (call, place) in enumerate(zip(found.calls, found.places, strict=True)):
         if call.messages is None and call.prompt is None:
             found.note(place, "a request whose text was not logged", "")
             continue
         own = nfc(call.id)
         if own in seen:  # one item on several models, or attempts of one request
-            found.note(place, "a request that another call made before", own)
+            first = found.calls[seen[own]]
+            if (first.prompt, first.messages) != (call.prompt, call.messages):
+                what = f"the request also stands on {found.places[seen[own]]}, with other text"
+                faults.append(Fault(what, "give each request its own id", file=place, id=own))
+            else:
+                found.note(place, "a request that another call made before", own)
             continue
-        seen.add(own)
+        seen[own] = at
         columns["id"].append(own)
         columns["prompt"].append(call.prompt)
         columns["messages"].append(None if call.messages is None else list(call.messages))
         columns["group"].append(call.group)
+    if faults:
+        more = (
+            [Fault(f"{len(faults) - 100:,} more requests share an id", faults[0].fix)] if len(faults) > 100 else []
+        )
+        raise InputError(faults[:100] + more)
     return {name: values for name, values in columns.items() if name == "id" or any(v is not None for v in values)}
 
 

@@ -12,6 +12,7 @@ from evalkit.errors import Fault, InputError, visible
 from evalkit.outcomes.logs.call import LoggedCall
 from evalkit.outcomes.logs.registry import RECORD_FORMATS, SPAN_FORMATS, calls_in
 from evalkit.tabular.faults import Faults
+from evalkit.tabular.ids import is_rounded, rounded_words
 from evalkit.tabular.json_rows import StrictJSONError, parse_json
 from evalkit.tabular.source import Located, check_encoding, decoded_lines, locate, open_binary
 
@@ -163,6 +164,12 @@ def _leave_out_outer(found: LoggedCalls, parents: Mapping[tuple[str, str], tuple
     _keep(found, [call.span not in outer for call in found.calls], INSIDE)
 
 
+def _place(place: str) -> tuple[str, int | None]:
+    """File and line of `file:line`; the line is None where a document has none."""
+    file, _, line = place.rpartition(":")
+    return (file, int(line)) if file and line.isdigit() else (place, None)
+
+
 def _once(found: LoggedCalls, file: str) -> None:
     seen: dict[tuple[str, str | None], int] = {}
     keep: list[bool] = []
@@ -170,12 +177,15 @@ def _once(found: LoggedCalls, file: str) -> None:
     for i, call in enumerate(found.calls):
         first = seen.setdefault((call.id, call.model), i)
         keep.append(first == i)
-        if first != i and found.calls[first] != call:
+        if is_rounded(call.id):
+            file, line = _place(found.places[i])
+            what, fix = rounded_words(call.id)
+            faults.add(Fault(what, fix, file=file, line=line, id=call.id), "rounded id")
+        elif first != i and found.calls[first] != call:
             what = f"the id also stands on {found.places[first]}, with other content"
             fix = "give each request its own id, or import the files one by one"
-            place = found.places[i].rsplit(":", 1)
-            line = int(place[1]) if len(place) == 2 and place[1].isdigit() else None
-            faults.add(Fault(what, fix, file=place[0], line=line, id=call.id), "repeated id")
+            file, line = _place(found.places[i])
+            faults.add(Fault(what, fix, file=file, line=line, id=call.id), "repeated id")
     faults.raise_if_any()
     _keep(found, keep, "a record that stands twice with the same content")
 
