@@ -226,6 +226,8 @@ def test_kinds_are_not_mixed_up(tmp_path: Path) -> None:
 MODULE = """
 import random
 
+print("imported, and no result either")
+
 def length(items):
     assert all(set(item) == {"prompt", "messages", "category"} for item in items)
     print("this is no result")
@@ -243,10 +245,20 @@ def text(items): return ["0.5"] * len(items)
 def flag(items): return [True] * len(items)
 def none(items): return None
 def leave(items): raise SystemExit(0)
+def cancelled(items):
+    import asyncio
+    raise asyncio.CancelledError("no time")
+def endless(items):
+    import itertools
+    return itertools.repeat(0.5)
+def keyed(items): return {i: 0.5 for i in range(len(items))}
+def unordered(items): return {i / 10 for i in range(len(items))}
 def fail(items): raise ValueError("no \\x1b[31m model")
 def spoil(items):
     for item in items:
         item["prompt"] = "spoilt"
+        for message in item["messages"] or []:
+            message["content"][0]["text"] = "spoilt"
     return [0.5] * len(items)
 
 constant = 7
@@ -264,7 +276,8 @@ def python(name: str, folder: Path) -> Router:
 
 def test_a_function_beside_the_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     router = python("length", tmp_path)
-    labels = labels_of(["abc", "a", ""], [0, 1, 0])
+    messages = [[{"role": "user", "content": [{"type": "text", "text": text}]}] for text in ("abc", "a", "")]
+    labels = labels_of(["abc", "a", ""], [0, 1, 0], messages=messages)
     found = score_items(study_of(tmp_path, router), router, labels)
     assert found.score.tolist() == [3, 1, 0]
     assert found.trained_on == "other_items"
@@ -273,6 +286,8 @@ def test_a_function_beside_the_study(tmp_path: Path, capsys: pytest.CaptureFixtu
     spoil = python("spoil", tmp_path)
     assert score_items(study_of(tmp_path, spoil), spoil, labels).score.tolist() == [0.5] * 3
     assert labels.prompts[0] == "abc"
+    assert messages[0][0]["content"] == [{"type": "text", "text": "abc"}]
+    assert capsys.readouterr().out == ""
     method = python("Scorer.score", tmp_path)
     assert score_items(study_of(tmp_path, method), method, labels).score.tolist() == [0.25] * 3
 
@@ -289,6 +304,10 @@ def test_a_function_beside_the_study(tmp_path: Path, capsys: pytest.CaptureFixtu
         ("flag", 'returned True for "q0"'),
         ("none", "raised TypeError"),
         ("leave", "raised SystemExit"),
+        ("cancelled", "raised CancelledError: no time"),
+        ("endless", "returned more scores than 9 items"),
+        ("keyed", "returned a dict, which has no order"),
+        ("unordered", "returned a set, which has no order"),
         ("fail", "raised ValueError: no \\u001b[31m model"),
         ("constant", "is no function"),
         ("missing", "cannot be imported: AttributeError"),
