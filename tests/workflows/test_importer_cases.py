@@ -1,7 +1,7 @@
 """Label files as they go wrong in practice, on what reads requests before there are labels.
 
-These are the importer of logs, the sample of a log and the labelling page. A case is read as it is by the last two, and
-as the CSV export of a tracer (Langfuse) by the importer.
+These are the importer of logs, the sample of a log and the labelling page. The last two read a case as it is, the
+importer reads it as the CSV export of a tracer (Langfuse).
 """
 
 from __future__ import annotations
