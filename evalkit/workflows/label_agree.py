@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations
@@ -17,8 +16,7 @@ from evalkit.labels.ratings import Ratings, ratings_of_column, ratings_of_files
 from evalkit.labels.read import read_labels
 from evalkit.statistics.agreement_intervals import Agreement, Estimate, agreement_with_intervals
 from evalkit.statistics.direction import Leaning, leanings
-from evalkit.tabular.write import write_atomic
-from evalkit.workflows.labels import names_in, pairs_in, show
+from evalkit.workflows.labels import names_in, pairs_in, show, write_summary
 from evalkit.workflows.run_files import refuse_to_overwrite
 
 __all__ = ["agree_labels"]
@@ -80,7 +78,7 @@ def agree_labels(
         )
     document = _document(ratings, confidence, replicates, seed)
     if json_file is not None:
-        write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        write_summary(json_file, document)
     show([] if quiet else _lines(ratings, document), ratings.notices)
 
 

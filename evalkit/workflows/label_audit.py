@@ -33,7 +33,7 @@ from evalkit.workflows.label_audit_file import (
     tier_words,
     wrong_of,
 )
-from evalkit.workflows.labels import show
+from evalkit.workflows.labels import show, write_summary
 from evalkit.workflows.looks import Look
 from evalkit.workflows.provenance import utc_now
 from evalkit.workflows.route_sweep import Inputs, audit_look, look_at, read_inputs
@@ -193,7 +193,7 @@ def audit_labels(
         "limits": [*_limits(drawn), _EVERYWHERE if everywhere else _POINT_ALONE],
     }
     if json_file is not None:
-        write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        write_summary(json_file, document)
     lines = _judged_lines(audits, missed, delta, look, everywhere=everywhere)
     for d in drawn:
         if d.need_ids:

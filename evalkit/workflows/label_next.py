@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +27,10 @@ from evalkit.tabular.ids import read_ids, repeated
 from evalkit.tabular.names import quoted
 from evalkit.tabular.read import read_table
 from evalkit.tabular.resolve import Schema, resolve
-from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
+from evalkit.tabular.write import check_table_suffix, write_table
 from evalkit.workflows.assemble import assemble
 from evalkit.workflows.label_plan import next_budget, share_of_units
-from evalkit.workflows.labels import pairs_in, show
+from evalkit.workflows.labels import pairs_in, show, write_summary
 from evalkit.workflows.looks import looks_path, was_looked_at
 from evalkit.workflows.run_files import refuse_to_overwrite
 
@@ -109,7 +108,7 @@ def next_labels(
         "ids": chosen,
     }
     if json_file is not None:
-        write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        write_summary(json_file, document)
     show(
         [] if quiet else _lines(read, found, out, fresh=budget.fresh, known=known),
         [*labels.notices, *pool.notices],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +18,8 @@ from evalkit.statistics.bounds import effective_n
 from evalkit.study.models import RoutingStudy
 from evalkit.study.routing import read_study
 from evalkit.tabular.names import quoted
-from evalkit.tabular.write import write_atomic
 from evalkit.workflows.assemble import assemble
-from evalkit.workflows.labels import pairs_in, show
+from evalkit.workflows.labels import pairs_in, show, write_summary
 from evalkit.workflows.looks import looks_path, take_look
 from evalkit.workflows.run_files import refuse_to_overwrite
 
@@ -128,7 +126,7 @@ def plan_labels(
             "labels": None if found is None else {"file": found.file, "fingerprint": found.fingerprint},
             "classes": [plan.as_json() for plan in plans],
         }
-        write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        write_summary(json_file, document)
     show([] if quiet else _lines(read, budget, plans, grouped), notices)
 
 

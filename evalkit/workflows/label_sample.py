@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +12,9 @@ from evalkit.labels.log import Log, read_log, withheld
 from evalkit.labels.personal_data import KINDS
 from evalkit.labels.stratified import StratifiedDraw, draw_by_stratum
 from evalkit.tabular.names import quoted
-from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
+from evalkit.tabular.write import check_table_suffix, write_table
 from evalkit.workflows.collector import collector_paused
-from evalkit.workflows.labels import names_in, pairs_in, show
+from evalkit.workflows.labels import names_in, pairs_in, show, write_summary
 from evalkit.workflows.run_files import refuse_to_overwrite
 
 __all__ = ["sample_log"]
@@ -84,7 +83,7 @@ def sample_log(
         write_table(out, _columns(read, drawn))
     document = _document(read, drawn, field, seed, similarity, areas)
     if json_file is not None:
-        write_atomic(json_file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        write_summary(json_file, document)
     show([] if quiet else _lines(out, document), read.notices)
 
 
@@ -132,11 +131,13 @@ def _document(
     read: Log, drawn: StratifiedDraw, field: str, seed: int, similarity: float, regions: Sequence[str]
 ) -> dict[str, Any]:
     total = sum(s.traffic for s in drawn.strata)
+    idle = int((read.weight == 0).sum())  # never drawn, whatever they repeat
     return {
         "schema": "evalkit.labels-sample/1",
         "file": read.file,
         "rows": len(read) + read.blank,
         "rows_without_text": read.blank,
+        "rows_without_traffic": idle,
         "personal_data": {
             "removed": {kind: read.removed.get(kind, 0) for kind in KINDS},
             "rows": read.touched,
@@ -144,7 +145,7 @@ def _document(
             "regions": list(regions),
         },
         "near_duplicates": {
-            "rows": sum(s.rows - s.distinct for s in drawn.strata),
+            "rows": sum(s.rows - s.distinct for s in drawn.strata) - idle,
             "similarity": similarity,
         },
         "strata_by": field,
@@ -180,6 +181,8 @@ def _lines(out: Path, document: dict[str, Any]) -> list[str]:
     lines.append(f"near duplicates left out: {near['rows']:,}; their traffic stays in the weights")
     if document["rows_without_text"]:
         lines.append(f"rows without text left out: {document['rows_without_text']:,}")
+    if document["rows_without_traffic"]:
+        lines.append(f"rows of weight 0 left out: {document['rows_without_traffic']:,}")
     lines.append(
         f"{document['strata_by'] + ' (stratum)':<24}{'distinct':>10}{'drawn':>8}{'traffic':>10}{'drawn %':>10}"
     )

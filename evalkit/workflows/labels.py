@@ -6,9 +6,9 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from evalkit.errors import Fault, InputError, fitted, visible
 from evalkit.labels.base import read_base
@@ -20,7 +20,7 @@ from evalkit.tabular.names import nfc, quoted
 from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
 from evalkit.workflows.run_files import refuse_to_overwrite
 
-__all__ = ["check_labels", "derive_labels", "names_in", "pairs_in", "show"]
+__all__ = ["check_labels", "derive_labels", "names_in", "pairs_in", "show", "write_summary"]
 
 
 def pairs_in(option: str, given: Sequence[str]) -> dict[str, str]:
@@ -93,7 +93,7 @@ def check_labels(
         refuse_to_overwrite([study, None if file.startswith("hf://") else Path(file)], [json_file])
     summary = summarise(labels)
     if json_file is not None:
-        write_atomic(json_file, json.dumps(summary.as_json(), ensure_ascii=False, indent=2) + "\n")
+        write_summary(json_file, summary.as_json())
     show([] if quiet else summary_lines(summary), summary.notices)
 
 
@@ -146,6 +146,12 @@ def derive_labels(
 def show(lines: Sequence[str], notices: Sequence[str]) -> None:
     """Print results on stdout and notices on stderr, as safe text."""
     for line in lines:
-        print(visible(line, 2000))
+        said = visible(line, 2000)
+        print(said if "evalkit " in said else fitted(said, sys.stdout))  # a command is pasted as it is
     for notice in notices:
         print(fitted(f"notice: {visible(notice, 2000)}", sys.stderr), file=sys.stderr)
+
+
+def write_summary(path: Path, document: Mapping[str, Any]) -> None:
+    """What a command found, as strict JSON."""
+    write_atomic(path, json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")

@@ -202,7 +202,9 @@ def _lines(scores: Sequence[TierScores], options: VerifierOptions, study: Routin
             f"  {visible(one.tier, 24)}: {len(known):,} scores from {known.min():.4g} to {known.max():.4g}, "
             f"median {float(np.median(known)):.4g}{usd}"
         )
-    lines.append("In the study: router: {policy: cascade, scores: ..., higher_means: cheap_is_enough}")
+    lines.append(f"In the study: router: {{policy: cascade, scores: {visible(options.out, 400)},")
+    lines.append("  higher_means: cheap_is_enough, trained_on: untrained, cost_usd: 0}")
+    lines.append("untrained: as long as nothing of the verifier was tuned on these items")
     if options.verifier == "judge":
         from evalkit.workflows.verifier_judge import verifier_folder
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalkit.cli.app import main
 from evalkit.errors import InputError
 from evalkit.labels.log import read_log, withheld
 from evalkit.labels.near_duplicates import clusters, similarity
@@ -211,3 +212,17 @@ class TestNothingIsTold:
         with pytest.raises(RuntimeError, match="KeyError on the way") as caught, withheld():
             raise KeyError(SECRETS[0])
         assert SECRETS[0] not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_row_without_traffic_is_no_near_duplicate(tmp_path: Path) -> None:
+    rows = [
+        ("a", "How do I reset my password?", 3),
+        ("b", "Cancel the order of Monday", 0),
+        ("c", "Cancel the order", 2),
+    ]
+    log, summary = tmp_path / "log.csv", tmp_path / "s.json"
+    log.write_text("id,prompt,weight\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows), encoding="utf-8")
+    command = ["labels", "sample", str(log), "--out", str(tmp_path / "s.jsonl"), "--json", str(summary)]
+    assert main(command) == 0
+    found = json.loads(summary.read_text(encoding="utf-8"))
+    assert (found["rows_without_traffic"], found["near_duplicates"]["rows"], found["drawn"]) == (1, 0, 2)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from scipy.stats import beta
 
 from evalkit.cli.app import main
+from evalkit.workflows.labels import show
 
 STUDY = """study: planted
 kind: routing
@@ -371,3 +375,27 @@ class TestNothingLabelledYet:
         assert code == 2
         assert err.count("\n") == 1
         assert "evalkit label ... --decisions FILE --export" in err
+
+
+def test_long_lines_are_broken_at_blanks_on_a_terminal_and_commands_are_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    sentence = "needs: items on which most of the others say more than the cheapest tier; missed: labelled below"
+    command = f"labels: evalkit label study.yaml --decisions {'a' * 60}.jsonl --export labels.jsonl"
+    show([sentence, command], [])
+    assert capsys.readouterr().out == f"{sentence}\n{command}\n"
+    screen, ours = os.openpty()
+    try:
+        os.set_blocking(screen, False)
+        termios.tcsetwinsize(ours, (24, 80))
+        with os.fdopen(os.dup(ours), "w", encoding="utf-8") as terminal:
+            monkeypatch.setattr(sys, "stdout", terminal)
+            show([sentence, command], [])
+            terminal.flush()
+        lines = os.read(screen, 4000).decode("utf-8").replace("\r\n", "\n").splitlines()
+    finally:
+        os.close(screen)
+        os.close(ours)
+    assert max(map(len, lines[:-1])) <= 80
+    assert " ".join(line.strip() for line in lines[:-1]) == sentence
+    assert lines[-1] == command
