@@ -38,7 +38,9 @@ class PythonCheck:
             return f"{visible(self.function)!r} is not module:function", "write it as checks:is_right"
         try:
             found = _load(self.function, str(self.folder))
-        except Exception as error:  # noqa: BLE001 (importing runs the user's code, which may raise anything)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 (importing runs the user's code, which may end the program)
             what = f"{visible(self.function)!r} cannot be imported: {type(error).__name__}: {visible(error)}"
             return what, "put the module beside the rubric, or install it; then correct what it raises"
         return None if callable(found) else (f"{visible(self.function)!r} is no function", "name a function")
@@ -56,7 +58,9 @@ class PythonCheck:
         """The grade that the function gives, or `judge_error` with what it did instead."""
         try:
             given = _load(self.function, str(self.folder))(answer, item)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (it is the user's code and says nothing of the answer)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 (it is the user's code and says nothing of the answer)
             return Grade.judge_error("python_raised", f"{self.function}: {type(error).__name__}: {error}")
         if isinstance(given, Grade) and _is_sound(given):
             return given

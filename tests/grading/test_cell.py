@@ -223,6 +223,7 @@ class TestPython:
             ("return Grade(GradeStatus.JUDGE_ERROR, 1.0, True, 'odd')", "odd"),
             ("raise KeyError('gone')", "KeyError"),
             ("raise SystemExit(0)", "SystemExit"),
+            ("import asyncio; raise asyncio.CancelledError", "CancelledError"),
             ("return 1 / 0", "ZeroDivisionError"),
             ("assert False", "AssertionError"),
             ("return f(answer, item)", "RecursionError"),

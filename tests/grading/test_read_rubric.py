@@ -312,6 +312,13 @@ class TestBeforeAnythingIsSpent:
         assert "too long" in fault
 
 
+def test_a_check_that_ends_the_program_when_it_is_imported_is_a_fault(write: Write, tmp_path: Path) -> None:
+    """Exit code 0 says approved: a script without a guard must not say it."""
+    (tmp_path / "checks.py").write_text("def right(answer, item): return True\nraise SystemExit(0)\n")
+    with pytest.raises(InputError, match="cannot be imported: SystemExit"):
+        read_rubric(write("rubric: r\ncheck: {kind: python, function: checks:right}\n"))
+
+
 def test_python_beside_the_rubric(write: Write, tmp_path: Path) -> None:
     (tmp_path / "checks.py").write_text("def right(answer, item): return answer == item.reference\n")
     rubric: Rubric = read_rubric(write("rubric: r\ncheck: {kind: python, function: checks:right}\n"))
