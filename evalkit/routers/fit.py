@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evalkit.errors import Fault, InputError
+from evalkit.errors import Fault, InputError, visible
 from evalkit.labels.labelset import UNSOLVABLE, LabelSet
 from evalkit.routers.folds import dealt
 from evalkit.routers.items import Requests, requests_of
@@ -67,7 +67,6 @@ class FittedRouter:
         An item of the training labels, or nearly one, is scored by the model of its fold, which did not see it;
         any other by the mean of all (fold -1). Raises `InputError` for items that it cannot score.
         """
-        from evalkit.routers.estimators import expected_share
         from evalkit.routers.pipelines import inputs_of
 
         requests = requests_of(labels)
@@ -76,7 +75,7 @@ class FittedRouter:
         tiers = len(self.tiers)
         if self.fold is None:
             with _one_thread():
-                return _sound(expected_share(self.models[0], inputs, tiers), labels), None
+                return _sound(_share(self.models[0], inputs, tiers), labels), None
         place = {name: i for i, name in enumerate(self.training.ids)}
         fold = np.full(len(labels), -1, dtype=np.int16)
         row = {name: j for j, name in enumerate(labels.ids)}
@@ -89,7 +88,7 @@ class FittedRouter:
             asked = mine | fresh
             if asked.any():
                 with _one_thread():
-                    found = expected_share(model, inputs[asked], tiers)
+                    found = _share(model, inputs[asked], tiers)
                 score[mine] = found[mine[asked]]
                 score[fresh] += found[fresh[asked]] / len(self.models)
         return _sound(score, labels), fold
@@ -209,6 +208,22 @@ def _one_thread() -> Iterator[None]:
 
     with threadpool_limits(1):
         yield
+
+
+def _share(model: Any, inputs: Any, tiers: int) -> Floats:
+    """`expected_share`; `InputError` where the model breaks, as one read from a file may that nobody fitted."""
+    from evalkit.routers.estimators import expected_share
+
+    try:
+        found = expected_share(model, inputs, tiers)
+        if found.shape != (len(inputs),):
+            raise ValueError(f"{found.shape} scores for {len(inputs)} items")
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever a file made of it)
+        what = f"the fitted model cannot score: {type(error).__name__}: {visible(error)}"
+        raise InputError(Fault(what, "fit the router again")) from None
+    return found
 
 
 def _sound(score: Floats, labels: LabelSet) -> Floats:

@@ -150,7 +150,7 @@ def _refused(schema: Any) -> list[str]:
     """The types in a file that are on no list, with their loader where that is what is refused."""
     found: dict[str, None] = {}
     for node in _nodes(schema):
-        loader, kind = node.get("__loader__"), f"{node.get('__module__')}.{node.get('__class__')}"
+        loader, kind = str(node.get("__loader__")), f"{node.get('__module__')}.{node.get('__class__')}"
         if loader == "ObjectNode":
             sound = kind in _OWN or (kind.startswith(_SKLEARN) and kind in _estimators())
         elif loader == "NdArrayNode":
@@ -158,7 +158,7 @@ def _refused(schema: Any) -> list[str]:
         elif loader == "CachedNode":
             sound = True  # points to a node that is looked at where it stands
         else:
-            sound = kind in _PLAIN.get(str(loader), ())
+            sound = kind in _PLAIN.get(loader, ())
         if not sound:
             found[kind if loader in {"ObjectNode", "FunctionNode", "TypeNode"} else f"{kind} ({loader})"] = None
     return list(found)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import pickle
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -263,3 +265,56 @@ def test_another_version_is_a_notice(files: dict[str, bytes], tmp_path: Path) ->
 def test_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such folder of a fitted router"):
         read_router(tmp_path / "none")
+
+
+def rehashed(folder: Path, files: dict[str, bytes], model: bytes) -> Path:
+    """The folder of a router with another model, whose hash its manifest has."""
+    folder.mkdir()
+    manifest = json.loads(files["router.json"])
+    manifest["files"]["model.skops"] = hashlib.sha256(model).hexdigest()
+    for name, data in (files | {"model.skops": model, "router.json": json.dumps(manifest).encode()}).items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def test_a_loader_that_is_no_name_is_refused(files: dict[str, bytes]) -> None:
+    for loader in (["ObjectNode"], {"a": 1}, None, 7):
+        hidden = {"__loader__": loader, "__module__": "posix", "__class__": "system"}
+        broken = rewritten(files["model.skops"], partial(_appended, hidden))
+        with pytest.raises(InputError, match="nothing of it was loaded"):
+            read_models(broken, "model.skops")
+
+
+def test_a_model_that_breaks_while_it_scores_is_one_message(files: dict[str, bytes], tmp_path: Path) -> None:
+    """Every setting in turn is taken out of a model whose hashes are right."""
+    schema = json.loads(zipfile.ZipFile(io.BytesIO(files["model.skops"])).read("schema.json"))
+
+    def settings(value: Any) -> list[tuple[dict[str, Any], str]]:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        own = [(value["content"], key) for key in value["content"]] if _has_settings(value) else []
+        return [*own, *(found for one in inner for found in settings(one))]
+
+    said = set()
+    places = settings(schema)
+    for k in range(0, len(places), 3):
+        changed = json.loads(json.dumps(schema))
+        where, key = settings(changed)[k]
+        del where[key]
+        model = rewritten(files["model.skops"], partial(_instead, changed))
+        try:
+            read_router(rehashed(tmp_path / str(k), files, model)).fitted.score(planted(20, 2))
+        except InputError as error:
+            said.add("cannot score" in str(error))
+    assert True in said
+
+
+def _appended(node: dict[str, Any], schema: dict[str, Any]) -> None:
+    schema["content"].append(node)
+
+
+def _instead(changed: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
+    return changed
+
+
+def _has_settings(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("__loader__") == "DictNode" and isinstance(value["content"], dict)
