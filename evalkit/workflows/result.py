@@ -51,11 +51,12 @@ def result_document(
     notices: Sequence[str],
     evidence_limits: Sequence[str],
     headline: str | None = None,
+    next_step: str | None = None,
     routers: Mapping[str, Any] = MappingProxyType({}),
 ) -> Document:
     """result.json of a run. `intervals` by point name; `others` are the router's policies that were not chosen.
 
-    headline: in place of the verdict's, where the router has to be named. routers: what is said of several.
+    headline, next_step: in place of the verdict's, where the router has to be named. routers: what is said of several.
     """
     data = result.measures.data
     per_tier = data.demand is not None and data.demand.ndim == 2
@@ -82,7 +83,7 @@ def result_document(
             "headline": headline or result.verdict.headline,
             "reasons": list(result.verdict.reasons),
             "uncertified": list(result.verdict.uncertified),
-            "next_step": result.verdict.next_step,
+            "next_step": result.verdict.next_step if next_step is None else next_step,
         },
         "policy": result.policy,
         "policies_compared": [policy_row(r) for r in (result, *others)] if others else [],

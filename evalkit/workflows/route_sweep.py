@@ -52,6 +52,7 @@ from evalkit.workflows.router_scores import (
 )
 from evalkit.workflows.routers_result import (
     headline_of,
+    next_step_of,
     router_name,
     routers_part,
     routers_provenance,
@@ -263,6 +264,7 @@ def route_sweep(inputs: Inputs, look: Look | None = None) -> RouteSweep:
         notices=[*inputs.notices, *own.assembled.notes],
         evidence_limits=evidence_limits(own, result, look),
         headline=headline_of(inputs.given, place, result.verdict.headline),
+        next_step=next_step_of(inputs.given, place, result.verdict),
         routers=routers_part(inputs.study, inputs.given, results, owners, best, inputs.left_out),
     )
     rows = item_rows(result, own.labels, own.outcomes, own.scores)

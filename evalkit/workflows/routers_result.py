@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from evalkit.gates import Decision, Verdict
 from evalkit.routing.analysis import RoutingResult
 from evalkit.routing.calibration import Calibration, calibration
 from evalkit.routing.points import clean
@@ -23,6 +24,7 @@ from evalkit.workflows.router_scores import Given
 __all__ = [
     "checked_for_leaks",
     "headline_of",
+    "next_step_of",
     "router_name",
     "routers_part",
     "routers_provenance",
@@ -88,6 +90,13 @@ def headline_of(given: Sequence[Given], chosen: int, headline: str) -> str:
     if len(given) < 2:
         return headline
     return f"{headline}: router {given[chosen].router.name}, the best of {len(given)}"
+
+
+def next_step_of(given: Sequence[Given], chosen: int, verdict: Verdict) -> str:
+    """What to do next; of several routers an approval names the one to deploy."""
+    if len(given) < 2 or verdict.decision is not Decision.APPROVE:
+        return verdict.next_step
+    return f"Deploy router {given[chosen].router.name} with the selected threshold as printed"
 
 
 def routers_part(

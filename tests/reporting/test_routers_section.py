@@ -44,6 +44,7 @@ def test_every_router_has_its_row_and_the_headline_names_the_chosen_one(result: 
     part = _section(html)
     assert '<p class="v-head">Approved: router keywords, the best of 3</p>' in html
     assert '<a href="#routers">Routers</a>' in html
+    assert "Deploy router keywords with the selected threshold as printed" in html
     assert part.count('<th scope="row"><bdi>keywords</bdi>') == 1
     for shown in (
         "chosen; rules, not trained",
