@@ -113,7 +113,7 @@ def audit_labels(
         raise InputError(
             Fault("is given with --all, which audits no threshold", "leave one out", field="--threshold")
         )
-    read = _without_audit(read_study(study))
+    read = _without_audit(_study(study))
     if threshold:
         read = override(read, threshold=list(threshold))
     inputs = read_inputs(read)
@@ -326,6 +326,16 @@ def _judged(inputs: Inputs, drawn: Sequence[Drawn], judged: Path) -> tuple[dict[
     if faults:
         raise InputError(faults)
     return {name: int(tier) for name, tier in zip(found.ids, found.required, strict=True)}, found.fingerprint
+
+
+def _study(path: Path) -> RoutingStudy:
+    """The study, which may name the audit that is about to be made."""
+    try:
+        return read_study(path)
+    except InputError as error:
+        if any(fault.field != "audit" for fault in error.faults):
+            raise
+    return read_study(path, files_exist=False)
 
 
 def _without_audit(study: RoutingStudy) -> RoutingStudy:

@@ -147,7 +147,7 @@ def show(lines: Sequence[str], notices: Sequence[str]) -> None:
     """Print results on stdout and notices on stderr, as safe text."""
     for line in lines:
         said = visible(line, 2000)
-        print(said if "evalkit " in said else fitted(said, sys.stdout))  # a command is pasted as it is
+        print(said if ": evalkit " in said else fitted(said, sys.stdout))  # a command is pasted as it is
     for notice in notices:
         print(fitted(f"notice: {visible(notice, 2000)}", sys.stderr), file=sys.stderr)
 

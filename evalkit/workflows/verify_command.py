@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evalkit.errors import Fault, InputError, visible
+from evalkit.errors import Fault, InputError, fitted, visible
 from evalkit.signoff.digest import SIGNOFF
 from evalkit.workflows.run_check import FILES, of_another_version
 from evalkit.workflows.verify import Finding, verify_run, verify_signoff
@@ -47,11 +48,11 @@ def run_verify(options: VerifyOptions) -> int:
     if not options.quiet:
         for file, fault in found:
             head = "differs" if of_another_version(fault) else "changed"
-            print(f"{head}: {visible(file, 300)}: {visible(fault, 600)}")
+            _say(f"{head}: {visible(file, 300)}: {visible(fault, 600)}")
         for line in signed:
-            print(visible(line, 1000))
+            _say(visible(line, 1000))
     if not found:
-        print(
+        _say(
             f"verified: every figure of this {what} follows from its evidence, and every file is as it was written"
         )
     else:
@@ -59,13 +60,17 @@ def run_verify(options: VerifyOptions) -> int:
         many, more = "s" if len(found) > 1 else "", "s" if files > 1 else ""
         print(f"NOT verified: {len(found)} finding{many} in {files} file{more}")
     if found and all(of_another_version(fault) for _, fault in found):
-        print(
+        _say(
             "no hash is broken, and another version or another build of evalkit wrote these files: verify with "
             "that one, to tell what it computes or lays out otherwise from what somebody changed"
         )
     if wrong:
         print("NOT verified: the signatures, as said above")
     return code
+
+
+def _say(line: str) -> None:
+    print(fitted(line, sys.stdout))
 
 
 def _signatures(options: VerifyOptions, folder: Path) -> tuple[list[str], bool]:

@@ -102,11 +102,11 @@ def test_from_a_log_to_an_audited_verdict(tmp_path: Path, monkeypatch: pytest.Mo
     ), encoding="utf-8")  # fmt: skip
     scores = "".join(f"{own},{0.9 if needs(text) else 0.1}\n" for own, text in texts.items())
     Path("scores.csv").write_text("id,score\n" + scores, encoding="utf-8")
+    Path("study.yaml").write_text(STUDY + "audit: audit.json\n", encoding="utf-8")  # which is about to be made
     run(capsys, "labels", "audit", "study.yaml", "--all", "--out", "audit.csv")
     annotate("audit.csv", "dee", set())
     run(capsys, "label", "audit.csv", *SETTING, "--decisions", "dee.jsonl", "--export", "audit.judged.csv")
     run(capsys, "labels", "audit", "study.yaml", "--judged", "audit.judged.csv", "--json", "audit.json")
-    Path("study.yaml").write_text(STUDY + "audit: audit.json\n", encoding="utf-8")
     said = run(capsys, "route-sweep", "study.yaml")
     assert "APPROVE" in said
     assert "on the true rate" in " ".join(said.split())
