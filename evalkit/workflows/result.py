@@ -56,7 +56,8 @@ def result_document(
 ) -> Document:
     """result.json of a run. `intervals` by point name; `others` are the router's policies that were not chosen.
 
-    headline, next_step: in place of the verdict's, where the router has to be named. routers: what is said of several.
+    headline, next_step: in place of the verdict's, where the router has to be named. routers: what is said of
+    several.
     """
     data = result.measures.data
     per_tier = data.demand is not None and data.demand.ndim == 2
