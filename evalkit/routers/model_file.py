@@ -63,6 +63,10 @@ _NUMPY = frozenset(
 )
 
 
+_SETTINGS = {"input": '"content"', "memory": "null"}
+"""What these settings have to be, as skops writes them: else texts name files to read, or a folder is used."""
+
+
 def model_bytes(models: Sequence[Any]) -> bytes:
     """The models as a file. Raises `InputError` where one holds what no file of ours may hold."""
     sio = _skops()
@@ -159,9 +163,21 @@ def _refused(schema: Any) -> list[str]:
             sound = True  # points to a node that is looked at where it stands
         else:
             sound = kind in _PLAIN.get(loader, ())
+        for name in _settings(node) if loader == "ObjectNode" else ():
+            found[f"{kind} with another {name}"] = None
         if not sound:
             found[kind if loader in {"ObjectNode", "FunctionNode", "TypeNode"} else f"{kind} ({loader})"] = None
     return list(found)
+
+
+def _settings(node: dict[str, Any]) -> list[str]:
+    """The settings of an estimator that are not what they have to be."""
+    content = node.get("content")
+    own = content.get("content") if isinstance(content, dict) else None
+    if not isinstance(own, dict):
+        return []
+    given = {name: own[name] for name in _SETTINGS if name in own}
+    return [name for name, v in given.items() if not isinstance(v, dict) or v.get("content") != _SETTINGS[name]]
 
 
 def _estimators() -> frozenset[str]:

@@ -277,6 +277,25 @@ def rehashed(folder: Path, files: dict[str, bytes], model: bytes) -> Path:
     return folder
 
 
+@pytest.mark.parametrize(("name", "value"), [("input", "filename"), ("memory", "/tmp/cache")])
+def test_a_model_reads_no_file_of_this_machine(files: dict[str, bytes], name: str, value: str) -> None:
+    """scikit-learn takes texts for names of files where a vectorizer says so; a pipeline may keep a folder."""
+
+    def plant(schema: Any) -> int:
+        inner = list(schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ())
+        found = 0
+        if _has_settings(schema) and name in schema["content"]:
+            schema["content"][name] = node("JsonNode", "builtins.str", content=json.dumps(value), is_json=True)
+            found = 1
+        return found + sum(map(plant, inner))
+
+    counts = []
+    broken = rewritten(files["model.skops"], lambda schema: counts.append(plant(schema)))
+    assert counts[0] > 0
+    with pytest.raises(InputError, match=f"with another {name}.*nothing of it was loaded"):
+        read_models(broken, "model.skops")
+
+
 def test_a_loader_that_is_no_name_is_refused(files: dict[str, bytes]) -> None:
     for loader in (["ObjectNode"], {"a": 1}, None, 7):
         hidden = {"__loader__": loader, "__module__": "posix", "__class__": "system"}
