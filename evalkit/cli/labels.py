@@ -220,9 +220,7 @@ def audit(
     ] = None,
     everywhere: Annotated[
         bool,
-        typer.Option(
-            "--all", help="Audit all cheap labels, for every threshold of every router."
-        ),
+        typer.Option("--all", help="Audit all cheap labels, for every threshold of every router."),
     ] = False,
     seed: Annotated[
         int | None,

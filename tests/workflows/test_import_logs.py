@@ -285,3 +285,89 @@ def test_a_plain_usage_holds_nothing_long_or_deep(raw: dict[str, Any]) -> None:
     kept = json.dumps(plain_usage(raw))
     assert kept.count("{") <= 1 + json.dumps(raw).count("{")
     assert len(kept) <= 8 * len(json.dumps(raw)) + 2
+
+
+def chat_span(trace: str, own: str, parent: str = "", *, text: str = "Where is it?") -> dict[str, Any]:
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": text}]}])
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "small-1",
+        "gen_ai.input.messages": said,
+        "gen_ai.usage.input_tokens": 12,
+        "gen_ai.usage.output_tokens": 7,
+    }
+    return {
+        "context": {"trace_id": trace, "span_id": own},
+        "parent_id": parent or None,
+        "name": "chat",
+        "attributes": attributes,
+        "start_time": "2026-09-01T10:00:00Z",
+        "end_time": "2026-09-01T10:00:02Z",
+    }
+
+
+def many_records(bad_count: bool) -> list[Any]:
+    """Enough for several processes, with everything in it that depends on records far away."""
+    found: list[Any] = []
+    for i in range(2_200):
+        asked = [{"role": "user", "content": f"question {i}"}]
+        total = 15 + (i % 977 == 5)
+        usage = {"usage_object": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": total}}
+        found += [
+            spend(f"r{i}", messages=asked, metadata=usage, model=f"m{i % 3}", spend=0.01 * (i % 50 > 0)),
+            "" if i % 90 else "  \r",
+        ]
+    usage = {"usage_object": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}
+    again = spend("r7", messages=[{"role": "user", "content": "question 7"}], model="m1", metadata=usage)
+    found += [{"other": 1}, "[1]", again]
+    outer, inner = chat_span("t", "outer"), chat_span("t", "inner", "between")
+    between = {**chat_span("t", "between", "outer"), "attributes": {"kind": "chain"}}
+    found = [inner, *found, between, outer, spend("late", metadata={"status": 3}, status="odd")]
+    if bad_count:
+        found[1_900] = '{"request_id": 1,'
+        found[3_901:3_901] = ["{no}"] * 130
+    return found
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.json", "log.jsonl.gz"])
+def test_several_processes_write_what_one_does(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = log(tmp_path, *many_records(False), name=name)
+    said, written = [], []
+    for count in ("1", "2"):
+        monkeypatch.setenv("EVALKIT_PROCESSES", count)
+        run([path], tmp_path / "o.jsonl", tmp_path / "r.jsonl")
+        said.append(capsys.readouterr())
+        written.append([(tmp_path / f"{one}.jsonl").read_bytes() for one in "or"])
+    assert said[0] == said[1]
+    assert written[0] == written[1]
+    assert [row["id"] for row in rows(tmp_path / "o.jsonl")] == ["t-inner", *(f"r{i}" for i in range(2_200))]
+    for kind, place in [
+        ("a call around another call, which is the one that counts: 1", ":4406"),
+        ("a record that stands twice with the same content: 1", ":4404"),
+        ("a record of no known format: 1", ":4402"),
+        ("a record that is no object: 1", ":4403"),
+        ("a status that is not known: 1", ":4407"),
+        ("a spend of 0, which stands where the price was not known: 44", ":2"),
+        ("token counts that cannot be read: 3", ":12"),
+    ]:
+        assert f"not mapped, {kind} ({path}{place}" in said[1].err.replace("\n", " "), said[1].err
+
+
+@pytest.mark.parametrize("end", [b"", b'{"a": "\xff"}\n', b'{"a": "\0"}\n'], ids=["text", "bytes", "NUL"])
+def test_several_processes_find_the_faults_that_one_does(
+    tmp_path: Path, end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log(tmp_path, *many_records(True))
+    path.write_bytes(path.read_bytes() + b"\n" * 200_000 + end)
+    second = log(tmp_path, spend("r1"), "{", name="second.jsonl")
+    told = []
+    for count in ("1", "2"):
+        monkeypatch.setenv("EVALKIT_PROCESSES", count)
+        with pytest.raises(InputError) as raised:
+            read_logs([path, second])
+        told.append(raised.value.faults)
+    assert told[0] == told[1]
+    assert len(told[0]) == 100 + bool(end) + 1 + 1  # damaged lines, the end, how many more, the other file
+    print([(f.line, f.row) for f in told[0]][:3], told[0][-3:])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 from evalkit.errors import Fault, InputError, visible
 from evalkit.outcomes.logs.call import LoggedCall
@@ -15,12 +15,17 @@ from evalkit.tabular.faults import Faults
 from evalkit.tabular.ids import is_rounded, rounded_words
 from evalkit.tabular.json_rows import StrictJSONError, parse_json
 from evalkit.tabular.source import Located, check_encoding, decoded_lines, locate, open_binary
+from evalkit.tabular.spread import spread
 
 __all__ = ["LoggedCalls", "read_logs"]
 
 _MOST_LEVELS = 60
 _LISTS = ("data", "observations", "records", "rows")
 _CLIMB = 100
+_PART_LINES = 500
+_PART_CHARACTERS = 2**20
+_LEAST_PARTS = 6  # fewer are read before another process has started
+_Parents = dict[tuple[str, str], tuple[str, str]]
 INSIDE = "a call around another call, which is the one that counts"
 
 
@@ -40,6 +45,32 @@ class LoggedCalls:
         if kind not in self.examples:
             self.examples[kind] = f"{place}: {visible(detail, 160)}" if detail else place
 
+    def extend(self, more: LoggedCalls) -> None:
+        """Add what stands behind, as if it had been read here."""
+        self.calls += more.calls
+        self.places += more.places
+        self.records += more.records
+        self.unmapped.update(more.unmapped)
+        for kind, example in more.examples.items():
+            self.examples.setdefault(kind, example)
+
+
+class _Part(NamedTuple):
+    """Lines of a file that stand together, the first of them line `line`, with `row` rows before it."""
+
+    file: str
+    line: int
+    row: int
+    lines: list[str]
+
+
+class _Mapped(NamedTuple):
+    """What a part holds: its calls, which span stands in which, and its damaged lines."""
+
+    found: LoggedCalls
+    parents: _Parents
+    faults: list[Fault]
+
 
 def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> LoggedCalls:
     """Every call of the files (.jsonl, .json or .csv, each may be .gz).
@@ -49,7 +80,7 @@ def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> Lo
     that stand twice with different content, and files without any call.
     """
     found = LoggedCalls()
-    parents: dict[tuple[str, str], tuple[str, str]] = {}
+    parents: _Parents = {}
     faults: list[Fault] = []
     for file in files:
         try:
@@ -70,65 +101,113 @@ def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> Lo
     return found
 
 
-def _read_file(
-    file: str | Path, encoding: str | None, found: LoggedCalls, parents: dict[tuple[str, str], tuple[str, str]]
-) -> None:
+def _read_file(file: str | Path, encoding: str | None, found: LoggedCalls, parents: _Parents) -> None:
     located = locate(file)
     faults = Faults(located.file)
     if located.format not in {"json", "jsonl", "csv"}:
         faults.stop(Fault("is no log that can be read", "export it as JSON, JSONL or CSV", file=located.file))
-    for place, record in _records(located, check_encoding(encoding, located.file), faults):
-        found.records += 1
-
-        def note(kind: str, detail: str, place: str = place) -> None:
-            found.note(place, kind, detail)
-
-        if not isinstance(record, Mapping):
-            note("a record that is no object", "")
-            continue
-        for call in calls_in(record, note, parents):
-            found.calls.append(call)
-            found.places.append(place)
-    faults.raise_if_any()
-
-
-def _records(located: Located, encoding: str, faults: Faults) -> Iterator[tuple[str, Any]]:
+    encoding = check_encoding(encoding, located.file)
     if located.format == "csv":
         from evalkit.outcomes.logs.csv_records import csv_records
 
         for line, record in csv_records(located, encoding, faults):
-            yield f"{located.file}:{line}", record
+            _map(f"{located.file}:{line}", record, found, parents)
+    else:
+        with open_binary(located) as stream:
+            if located.format == "jsonl":
+                _read_lines(located, stream, encoding, found, parents, faults)
+            else:
+                _read_document(located, stream, encoding, found, parents, faults)
+    faults.raise_if_any()
+
+
+def _map(place: str, record: Any, found: LoggedCalls, parents: _Parents) -> None:
+    found.records += 1
+
+    def note(kind: str, detail: str) -> None:
+        found.note(place, kind, detail)
+
+    if not isinstance(record, dict):
+        note("a record that is no object", "")
         return
-    with open_binary(located) as stream:
-        if located.format == "jsonl":
-            yield from _lines(located.file, decoded_lines(stream, encoding, faults), faults)
-            return
-        text = "".join(decoded_lines(stream, encoding, faults))
+    for call in calls_in(record, note, parents):
+        found.calls.append(call)
+        found.places.append(place)
+
+
+def _read_document(
+    located: Located, stream: IO[bytes], encoding: str, found: LoggedCalls, parents: _Parents, faults: Faults
+) -> None:
+    text = "".join(decoded_lines(stream, encoding, faults))
     try:
         document = _parsed(text)
     except StrictJSONError as error:
         if "Extra data" in str(error):  # lines of JSON under the name of a document
-            yield from _lines(located.file, iter(text.splitlines()), faults)
+            _gather(_parts(located.file, text.splitlines()), found, parents, faults)
             return
         faults.stop(Fault(str(error), "write the file again as strict JSON", file=located.file))
     if isinstance(document, Mapping):
         inner = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), None)
         document = [document] if inner is None else inner
     for row, record in enumerate(document if isinstance(document, list) else [document], start=1):
-        yield f"{located.file}, record {row}", record
+        _map(f"{located.file}, record {row}", record, found, parents)
 
 
-def _lines(file: str, lines: Iterator[str], faults: Faults) -> Iterator[tuple[str, Any]]:
-    row = 0
+def _read_lines(
+    located: Located, stream: IO[bytes], encoding: str, found: LoggedCalls, parents: _Parents, faults: Faults
+) -> None:
+    """Read until the end, or until what is no text, which is told with the damaged lines before it."""
+    end = Faults(located.file)
+
+    def lines() -> Iterator[str]:
+        try:
+            yield from decoded_lines(stream, encoding, end)
+        except InputError:
+            if not end:
+                raise
+
+    _gather(_parts(located.file, lines()), found, parents, faults)
+    for fault in end:
+        faults.stop(fault)
+
+
+def _parts(file: str, lines: Iterable[str]) -> Iterator[_Part]:
+    held: list[str] = []
+    first, row, rows, size = 1, 0, 0, 0
     for number, line in enumerate(lines, start=1):
+        held.append(line)
+        rows += not line.isspace() and line != ""
+        size += len(line)
+        if len(held) == _PART_LINES or size >= _PART_CHARACTERS:
+            yield _Part(file, first, row, held)
+            held, first, row, size = [], number + 1, rows, 0
+    if held:
+        yield _Part(file, first, row, held)
+
+
+def _gather(parts: Iterator[_Part], found: LoggedCalls, parents: _Parents, faults: Faults) -> None:
+    for mapped in spread(_map_part, parts, least=_LEAST_PARTS):
+        found.extend(mapped.found)
+        parents.update(mapped.parents)
+        for fault in mapped.faults:
+            faults.add(fault, "line")
+
+
+def _map_part(part: _Part) -> _Mapped:
+    made = _Mapped(LoggedCalls(), {}, [])
+    row = part.row
+    for number, line in enumerate(part.lines, start=part.line):
         if not line.strip():
             continue
         row += 1
         try:
-            yield f"{file}:{number}", _parsed(line)
+            record = _parsed(line)
         except StrictJSONError as error:
             fix = "write one strict JSON object a line, or remove the line"
-            faults.add(Fault(str(error), fix, file=file, line=number, row=row), "line")
+            made.faults.append(Fault(str(error), fix, file=part.file, line=number, row=row))
+            continue
+        _map(f"{part.file}:{number}", record, made.found, made.parents)
+    return made
 
 
 def _parsed(text: str) -> Any:
