@@ -204,7 +204,9 @@ def test_a_file_that_is_no_runs_is_one_message_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\x1f\x8b broken", gzip.compress(b'{"id":', mtime=0), gzip.compress(b"[]\n")]
+    "content",
+    [b"", b"\x1f\x8b broken", gzip.compress(b'{"id":', mtime=0), gzip.compress(b"[]\n", mtime=0)],
+    ids=["empty", "cut", "half a record", "a list"],
 )
 def test_a_broken_file_of_items(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
     run = write_run(tmp_path / "run", [item(0)])
