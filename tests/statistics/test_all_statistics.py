@@ -32,6 +32,7 @@ from evalkit.statistics import (
     multitier,
     paired,
     paired_score,
+    paired_walk,
     percentiles,
     routing_indices,
     sampling,
@@ -152,6 +153,13 @@ STATISTICS: dict[str, Entry] = {
         lambda x, w, ids: judge.prediction_powered_mean(x, w, [1.0, 2.0, 5.0]), scale=False
     ),
     "true_rate_bound": Entry(lambda x, w, ids: labels_audit.true_rate_bound(_failures(x) / x.size, 0.1, 0.5)),
+    "label_rate_limit": Entry(lambda x, w, ids: labels_audit.label_rate_limit(_failures(x) / x.size, 0.1, 0.5)),
+    "paired_loss_upper": Entry(
+        lambda x, w, ids: paired_walk.paired_loss_upper(_failures(x) / x.size, 0.1, x.size, 0.05).tolist()
+    ),
+    "steps_within": Entry(
+        lambda x, w, ids: paired_walk.steps_within([0.0, _failures(x) / x.size], [0.0, 0.1], x.size, 0.5, 0.05)
+    ),
     "audited_rate": Entry(lambda x, w, ids: labels_audit.audited_rate(_failures(x), x.size, 10, 5, 1)),
     "net_benefit": Entry(lambda x, w, ids: cost_effectiveness.net_benefit((x - 4) / 5, w, 1.0, 0.05), scale=False),
     "cost_per_gain": Entry(lambda x, w, ids: cost_effectiveness.cost_per_gain(x - 2, w), scale=False),
