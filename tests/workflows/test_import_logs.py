@@ -369,5 +369,6 @@ def test_several_processes_find_the_faults_that_one_does(
             read_logs([path, second])
         told.append(raised.value.faults)
     assert told[0] == told[1]
+    assert [(f.line, f.row) for f in told[0] if f.line != 204_538][:2] == [(1901, 952), (3902, 1953)]
     assert len(told[0]) == 100 + bool(end) + 1 + 1  # damaged lines, the end, how many more, the other file
     print([(f.line, f.row) for f in told[0]][:3], told[0][-3:])
