@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from evalkit.errors import EvalkitError, Fault, InputError
-from evalkit.labels.personal_data import Finder, cleaned, cleaned_json, personal_spans
+from evalkit.labels.personal_data import Finder, cleaned, cleaned_json
 from evalkit.tabular.faults import Faults
 from evalkit.tabular.fields import Fields
 from evalkit.tabular.ids import is_rounded, read_ids, repeated
@@ -31,8 +31,9 @@ LOG_SCHEMA = Schema(
 _WITHHELD = "[value withheld]"
 _NAMES = {"id", "group", "risk", "category"}
 _ROWS_A_PART = 1000
+_NAMES_A_PART = 5000
 
-_Part = tuple[list[Any], tuple[str, ...]]
+_Part = tuple[list[Any], tuple[str, ...], Finder | None]
 
 
 @dataclass(frozen=True)
@@ -166,28 +167,33 @@ def _cleaned_log(
     also: Finder | None,
 ) -> Log:
     removed: Counter[str] = Counter()
-    renamed: Counter[str] = Counter()
-    aliases: dict[tuple[str, str], str] = {}
     asked = _Requests(raw)
     keep = [i for i in range(len(asked)) if asked[i].strip() or asked.context(i).strip()]
     touched = np.zeros(len(asked), dtype=bool)
-    out: dict[str, list[Any]] = {name: [] for name in raw}
-    for name in [name for name in raw if name in _NAMES]:
-        values = raw.pop(name)
-        for i in keep:
-            out[name].append(_alias(name, values[i], aliases, renamed, regions))
-            touched[i] |= out[name][-1] != values[i]
+    names = {name: raw.pop(name) for name in list(raw) if name in _NAMES}
+    out: dict[str, list[Any]] = {name: [values[i] for i in keep] for name, values in names.items()}
+    out |= {name: [] for name in raw}
+    distinct = [(name, value) for name in names for value in dict.fromkeys(out[name]) if isinstance(value, str)]
+    firsts = range(0, len(distinct), _NAMES_A_PART)
     sent: deque[tuple[str, Sequence[int], list[Any]]] = deque()  # parts that are being cleaned
 
     def parts() -> Iterator[_Part]:
+        for start in firsts:
+            yield [value for _, value in distinct[start : start + _NAMES_A_PART]], tuple(regions), None
         for name in list(raw):  # one column after the other, so that a log is never in memory twice
             values = raw.pop(name)
             for start in range(0, len(keep), _ROWS_A_PART):
                 rows = keep[start : start + _ROWS_A_PART]
                 sent.append((name, rows, [values[i] for i in rows]))
-                yield sent[-1][2], tuple(regions)
+                yield sent[-1][2], tuple(regions), also
 
-    clean = spread(_cleaned_part, parts()) if also is None else (_cleaned_part(p, also) for p in parts())
+    clean = spread(_cleaned_part, parts()) if also is None else map(_cleaned_part, parts())
+    aliases = _aliases(names, distinct, [(start, next(clean)[0]) for start in firsts])
+    for name, alias in aliases.items():
+        for at, value in enumerate(out[name]):
+            if value in alias:
+                out[name][at] = alias[value]
+                touched[keep[at]] = True
     for changed, found in clean:
         name, rows, given = sent.popleft()
         removed.update(found)
@@ -207,15 +213,15 @@ def _cleaned_log(
         contexts=contexts,
         removed=removed,
         touched=int(touched.sum()),
-        renamed=dict(renamed),
+        renamed={name: len(alias) for name, alias in aliases.items() if alias},
         blank=len(weight) - len(keep),
         notices=safe,
     )
 
 
-def _cleaned_part(part: _Part, also: Finder | None = None) -> tuple[dict[int, Any], Counter[str]]:
+def _cleaned_part(part: _Part) -> tuple[dict[int, Any], Counter[str]]:
     """The values that held personal data, cleaned, by their place in the part; how many pieces of each kind."""
-    values, regions = part
+    values, regions, also = part
     found: Counter[str] = Counter()
     changed: dict[int, Any] = {}
     for at, value in enumerate(values):
@@ -225,20 +231,19 @@ def _cleaned_part(part: _Part, also: Finder | None = None) -> tuple[dict[int, An
     return changed, found
 
 
-def _alias(
-    name: str, value: Any, aliases: dict[tuple[str, str], str], renamed: Counter[str], regions: Sequence[str]
-) -> Any:
-    """A name that holds personal data under a made-up one, the same for the same."""
-    if not isinstance(value, str):
-        return value
-    if (name, value) not in aliases:
-        if not personal_spans(value, regions):
-            if name != "id":  # an id stands once; the rest is asked again and again
-                aliases[name, value] = value
-            return value
-        renamed[name] += 1
-        aliases[name, value] = f"{name}-{renamed[name]}-renamed"
-    return aliases[name, value]
+def _aliases(
+    names: Iterable[str], distinct: Sequence[tuple[str, str]], cleaned: Iterable[tuple[int, Iterable[int]]]
+) -> dict[str, dict[str, str]]:
+    """For each of the columns `names` its values that hold personal data, with a made-up name for each.
+
+    `cleaned` has the places in `distinct` of those that do: where a part begins, and places from there on.
+    """
+    aliases: dict[str, dict[str, str]] = {name: {} for name in names}
+    for start, places in cleaned:
+        for at in sorted(places):
+            name, value = distinct[start + at]
+            aliases[name][value] = f"{name}-{len(aliases[name]) + 1}-renamed"
+    return aliases
 
 
 class _Requests(Sequence[str]):

@@ -41,17 +41,17 @@ def spread(work: Callable[[Part], Made], parts: Iterable[Part], *, least: int = 
         yield from map(work, first)
         yield from map(work, waiting)
         return
-    import multiprocessing
-
-    # Spawned, not forked: a library's threads may hold locks that a forked process would wait for without end.
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_quiet)
+    pool = _pool(count)
     parts = chain(first, waiting)
+    if pool is None:
+        yield from map(work, parts)
+        return
     held: deque[Part] = deque()  # what is not done yet, and where it is being done
     due: deque[Future[Made]] = deque()
     try:
         for part in parts:
             held.append(part)
-            due.append(pool.submit(work, part))
+            due.append(_submitted(pool, work, part))
             if len(due) >= count * _AHEAD:
                 yield _taken(held, due)
         while due:
@@ -63,6 +63,28 @@ def spread(work: Callable[[Part], Made], parts: Iterable[Part], *, least: int = 
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+def _pool(count: int) -> ProcessPoolExecutor | None:
+    """A pool of that many processes, started as work comes; None where the system has no room for its queues."""
+    import multiprocessing
+
+    # Spawned, not forked: a library's threads may hold locks that a forked process would wait for without end.
+    try:
+        return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_prepare)
+    except OSError:
+        return None
+
+
+def _submitted(pool: ProcessPoolExecutor, work: Callable[[Part], Made], part: Part) -> Future[Made]:
+    try:
+        return pool.submit(work, part)
+    except OSError as error:  # no room for one more process: those that are there would wait for work without end
+        import multiprocessing
+
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise BrokenExecutor("a process could not be started") from error
+
+
 def _taken(held: deque[Part], due: deque[Future[Made]]) -> Made:
     made = due[0].result()
     due.popleft()
@@ -70,8 +92,10 @@ def _taken(held: deque[Part], due: deque[Future[Made]]) -> Made:
     return made
 
 
-def _quiet() -> None:
-    """An interruption is told once, by the process that was asked."""
+def _prepare() -> None:
+    """An interruption is told once, by the process that was asked; rows make no cycles worth looking for often."""
+    import gc
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(100_000, 50, 50)

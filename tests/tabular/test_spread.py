@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,3 +89,34 @@ def test_the_number_of_processes_can_be_set(monkeypatch: pytest.MonkeyPatch, wri
 def test_what_is_no_number_of_processes_sets_nothing(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
     monkeypatch.setenv("EVALKIT_PROCESSES", written)
     assert 1 <= processors() <= 8
+
+
+_FEW_FILES = """
+import resource, sys
+from tests.tabular.test_spread import squared
+from evalkit.tabular.spread import spread
+
+if __name__ == "__main__":
+    room = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (room, room))
+    assert [value for value, _ in spread(squared, range(30), least=4)] == [n * n for n in range(30)]
+    print("all there")
+"""
+
+
+@pytest.mark.parametrize("room", [4, 7, 9, 12, 14, 16, 18, 20, 24])
+def test_where_no_process_can_be_started_the_work_is_done_here(tmp_path: Path, room: int) -> None:
+    """With too few files to open, a pool fails while its queues are made, or at its first process, or later."""
+    script = tmp_path / "few.py"
+    script.write_text(_FEW_FILES)
+    root = Path(__file__).parents[2]
+    told = subprocess.run(
+        [sys.executable, script, str(room)],
+        cwd=root,
+        env=os.environ | {"EVALKIT_PROCESSES": "3", "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (told.returncode, told.stdout) == (0, "all there\n"), told.stderr
