@@ -32,10 +32,11 @@ def reasoning_budget(
     A study without outcomes calls its models first, as evalkit replay does. Exit codes: 0 approved, 1 rejected,
     2 usage or input error, 3 insufficient evidence, 4 the models could not all be called.
     """
-    from evalkit.workflows.reasoning_budget_command import LadderOptions, run_ladder
+    from evalkit.workflows.judge_command import JudgeOptions
+    from evalkit.workflows.reasoning_budget_command import run_ladder
     from evalkit.workflows.replay_options import usd
 
-    options = LadderOptions(
+    options = JudgeOptions(
         study=study,
         out=out,
         json_file=json_file,

@@ -75,8 +75,15 @@ def read_ladder(study: ReasoningStudy) -> LadderInputs:
     """
     study, policy = under_policy(study)
     if study.outcomes is None:
-        what = "names no recorded outcomes, and arms cannot be called yet"
-        raise InputError(Fault(what, "name the file of outcomes", str(study.path), field="outcomes"))
+        what = "names no recorded outcomes"
+        raise InputError(
+            Fault(
+                what,
+                "name the file of outcomes, or make them with evalkit replay",
+                str(study.path),
+                field="outcomes",
+            )
+        )
     faults: list[Fault] = []
     labels: LabelSet | None = _read(
         faults,
