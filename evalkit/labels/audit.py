@@ -21,7 +21,7 @@ class ClassCounts:
     under_routed of needs: as the gate counts them (effective numbers where weights vary, conversations where
     items share them). cheap_labels: items labelled with the cheapest tier that stay below the strongest, in which
     a missed need would be under-routed. scale: the largest weight among them over the largest among the needs, at
-    least 1.
+    least 1. on_estimate: the gate judges the observed rate, and no bound.
     """
 
     name: str
@@ -31,6 +31,7 @@ class ClassCounts:
     cheap_labels: int
     scale: float = 1.0
     grouped: bool = False
+    on_estimate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ class ClassAudit:
 
     @property
     def within_limit(self) -> bool | None:
-        """Whether the bound with the audit keeps the limit; None without a limit or a bound."""
-        if self.counts.limit is None or self.upper is None:
+        """Whether the bound with the audit keeps the limit; None without a limit or a bound, or on the estimate."""
+        if self.counts.limit is None or self.upper is None or self.counts.on_estimate:
             return None
         return self.upper <= self.counts.limit
 

@@ -142,7 +142,7 @@ def audit_labels(
         "seed": seed,
     }
     about: dict[str, Any] = {"needs_per_class": needs_per_class, "labels_hash": head["labels_hash"]}
-    drawn = draw_classes(read, inputs.labels.ids, data, point, per_class, seed, **about)
+    drawn = draw_classes(inputs.study, inputs.labels.ids, data, point, per_class, seed, **about)
     if out is not None:
         delta = _spent_by(look, read)
         _write_draw(inputs, out, head, drawn)
@@ -378,6 +378,7 @@ def _judged_lines(
     lines = [f"{'risk':<16}{'audited':>8}{'missed':>7}{'of needs':>10}{'bound':>9}{'without':>9}{'limit':>8}"]
     for audit in audits:
         kept = {True: "  kept", False: "  NOT KEPT", None: ""}[_kept(audit, everywhere=everywhere)]
+        kept = "  estimate" if audit.counts.on_estimate else kept
         lines.append(
             f"{_short(audit.counts.name):<16}{audit.audited:>8,}{audit.missed:>7,}"
             f"{_percent(audit.missed_share_upper):>10}{_percent(audit.upper):>9}{_percent(audit.upper_unaudited):>9}"
@@ -385,6 +386,8 @@ def _judged_lines(
         )
     at = ", if no labelled need is under-routed" if everywhere else ""
     lines.append(f"of needs: at most this share of the true needs is labelled cheap; bound: on the true rate{at}")
+    if any(audit.counts.on_estimate for audit in audits):
+        lines.append("estimate: judged on what was seen (gate_on), whatever the bound")
     lines.append(f"delta {delta:.4g}, half for the rate and half for the audit")
     if look.delta is None:
         lines.append(

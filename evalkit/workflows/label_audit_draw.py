@@ -124,7 +124,9 @@ def draw_classes(
             heaviest = min(float(weight.max()), _heaviest_along_a_path(study, data, point, r))
             scale = max(1.0, unit * float(data.weight[population].max()) / heaviest)
         grouped = data.group is not None
-        counts = ClassCounts(name, rule.max_under_route, under, n, len(population), scale, grouped)
+        counts = ClassCounts(
+            name, rule.max_under_route, under, n, len(population), scale, grouped, rule.gate_on == "estimate"
+        )
         needs = np.flatnonzero(point.certifying & data.needs & (data.risk == r) & (data.weight > 0))
         cheap_ids = draw_ids([ids[int(i)] for i in population], per_class, seed, f"{labels_hash}\x00{name}")
         need_ids = draw_ids(

@@ -29,6 +29,7 @@ from evalkit.tabular.read import read_table
 from evalkit.tabular.resolve import Schema, resolve
 from evalkit.tabular.write import check_table_suffix, write_table
 from evalkit.workflows.assemble import assemble
+from evalkit.workflows.gate_policy import planned_under_policy
 from evalkit.workflows.label_plan import next_budget, share_of_units
 from evalkit.workflows.labels import pairs_in, show, write_summary
 from evalkit.workflows.looks import looks_path, was_looked_at
@@ -67,7 +68,7 @@ def next_labels(
     """Print how many items of each class to label next, and write them. Raises `InputError` with every fault."""
     if count < 1:
         raise InputError(Fault(f"{count} is below 1", "write how many items to label", field="--count"))
-    read = read_study(study, files_exist=False)
+    read, stricter = planned_under_policy(read_study(study, files_exist=False))
     if threshold:
         read = override(read, threshold=list(threshold))
     if out is not None:
@@ -111,7 +112,7 @@ def next_labels(
         write_summary(json_file, document)
     show(
         [] if quiet else _lines(read, found, out, fresh=budget.fresh, known=known),
-        [*labels.notices, *pool.notices],
+        [*stricter, *labels.notices, *pool.notices],
     )
 
 

@@ -19,6 +19,7 @@ from evalkit.study.models import RoutingStudy
 from evalkit.study.routing import read_study
 from evalkit.tabular.names import quoted
 from evalkit.workflows.assemble import assemble
+from evalkit.workflows.gate_policy import planned_under_policy
 from evalkit.workflows.labels import pairs_in, show, write_summary
 from evalkit.workflows.looks import looks_path, take_look
 from evalkit.workflows.run_files import refuse_to_overwrite
@@ -102,7 +103,7 @@ def plan_labels(
     study: Path, *, labels: Path | None, needs_share: Sequence[str], json_file: Path | None, quiet: bool
 ) -> None:
     """Print what each class needs. Raises `InputError` with every fault of the study and the labels."""
-    read = read_study(study, files_exist=False)
+    read, stricter = planned_under_policy(read_study(study, files_exist=False))
     given = _shares(needs_share, read.risk_classes)
     source = read.labels
     if json_file is not None:
@@ -127,7 +128,7 @@ def plan_labels(
             "classes": [plan.as_json() for plan in plans],
         }
         write_summary(json_file, document)
-    show([] if quiet else _lines(read, budget, plans, grouped), notices)
+    show([] if quiet else _lines(read, budget, plans, grouped), [*stricter, *notices])
 
 
 def _at_hand(study: RoutingStudy, labels: Path | None) -> tuple[LabelSet | None, Sequence[str]]:
@@ -171,10 +172,8 @@ def _lines(study: RoutingStudy, budget: Budget, plans: Sequence[ClassPlan], grou
     if budget.routers > 1:
         lines.append(f"Shared by {budget.routers} routers or policies that are compared.")
     if study.audit is not None:
-        lines.append(
-            "Half of it is the audit's. The audit also takes the needs that the labels may miss from each"
-        )
-        lines.append("limit (see label_audit in result.json), so plan for more than these.")
+        lines.append("Half of it is the audit's.")
+        lines.append("The audit takes the needs that labels may miss from each limit: plan for more.")
     lines += plan_lines(plans, "needs")
     unit = "conversations with one" if grouped else "items"
     lines.append(f"needs: {unit} whose required tier is above {study.tier_names[0]}, not unsolvable")

@@ -386,13 +386,15 @@ def test_long_lines_are_broken_at_blanks_on_a_terminal_and_commands_are_not(
     assert capsys.readouterr().out == f"{sentence}\n{command}\n"
     screen, ours = os.openpty()
     try:
-        os.set_blocking(screen, False)
         termios.tcsetwinsize(ours, (24, 80))
         with os.fdopen(os.dup(ours), "w", encoding="utf-8") as terminal:
             monkeypatch.setattr(sys, "stdout", terminal)
             show([sentence, command], [])
             terminal.flush()
-        lines = os.read(screen, 4000).decode("utf-8").replace("\r\n", "\n").splitlines()
+        shown = b""
+        while f"{command}\r\n".encode() not in shown:  # what was written arrives in pieces
+            shown += os.read(screen, 4000)
+        lines = shown.decode("utf-8").replace("\r\n", "\n").splitlines()
     finally:
         os.close(screen)
         os.close(ours)
