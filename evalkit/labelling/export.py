@@ -16,12 +16,15 @@ __all__ = ["Export", "export_columns"]
 @dataclass(frozen=True)
 class Export:
     """columns: of a labels file. undecided: ids that nobody decided; disputed: ids on which annotators differ and
-    nobody settled it; single: ids that only one of several annotators decided."""
+    nobody settled it, on_risk those of them that differ on the risk class alone; settled: how many conflicts were;
+    single: ids that only one of several annotators decided."""
 
     columns: dict[str, list[Any]]
     undecided: tuple[str, ...]
     disputed: tuple[str, ...]
     single: tuple[str, ...]
+    on_risk: tuple[str, ...] = ()
+    settled: int = 0
 
 
 def export_columns(
@@ -38,7 +41,8 @@ def export_columns(
     risks: list[str | None] = []
     said: list[dict[str, str] | None] = []
     notes: list[dict[str, str]] = []
-    undecided, disputed, single = [], [], []
+    undecided, disputed, single, on_risk = [], [], [], []
+    ended = 0
     for i, name in enumerate(items.ids):
         by = {one.header.annotator: one.work.of(name) for one in annotators}
         found = {who: decision for who, decision in by.items() if decision is not None}
@@ -48,8 +52,12 @@ def export_columns(
                 continue
         final = None if settled is None else settled.work.of(name)
         label = _agreed(list(found.values()), final)
-        if found and label is None:
+        differ = len({(d.required_tier, d.risk) for d in found.values()}) > 1
+        ended += differ and label is not None
+        if differ and label is None:
             disputed.append(name)
+            if len({d.required_tier for d in found.values()}) == 1:
+                on_risk.append(name)
         if len(found) == 1 < len(annotators):
             single.append(name)
         first = next(iter(found.values()), None)
@@ -62,7 +70,7 @@ def export_columns(
             remarks[settled.header.annotator] = final.note
         notes.append(remarks)
     columns = _columns(items, rows, tiers, risks, said, notes)
-    return Export(columns, tuple(undecided), tuple(disputed), tuple(single))
+    return Export(columns, tuple(undecided), tuple(disputed), tuple(single), tuple(on_risk), ended)
 
 
 def _agreed(found: list[Decision], final: Decision | None) -> Decision | None:

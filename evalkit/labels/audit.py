@@ -49,7 +49,7 @@ class ClassAudit:
 
     @property
     def within_limit(self) -> bool | None:
-        """Whether the bound with the audit keeps the limit; None without a limit or a bound, or on the estimate."""
+        """Whether the bound with the audit keeps the limit; None without limit or bound, or on the estimate."""
         if self.counts.limit is None or self.upper is None or self.counts.on_estimate:
             return None
         return self.upper <= self.counts.limit

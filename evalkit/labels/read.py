@@ -30,6 +30,8 @@ LABEL_SCHEMA = Schema(
     required=("id", "required_tier", "risk"),
     optional=("prompt", "messages", "category", "weight", "group", "reference", "labels", "metadata"),
 )
+_MOST_BLANK = 20
+"""Rows without a required tier that are named one by one."""
 _WITHOUT_TIER = Schema(required=("id", "risk"), optional=("required_tier", *LABEL_SCHEMA.optional))
 _WITHOUT_RISK = Schema(required=("id",), optional=("required_tier", "risk", *LABEL_SCHEMA.optional))
 
@@ -120,12 +122,27 @@ def _refuse_decisions(table: Table, faults: Faults) -> None:
 def _required(fields: Fields, tiers: Sequence[str], needed: bool) -> npt.NDArray[np.int64]:
     if not fields.has("required_tier"):
         return np.full(fields.table.n_rows, -1, dtype=np.int64)
+    fix = "write the least tier that is good enough, or unsolvable"
+    if fields.has("labels"):
+        fix += "; where annotators differ, settle it with evalkit label --adjudicate and export again"
+    told = needed and _tell_many_blanks(fields, fix)
     return fields.codes(
-        "required_tier",
-        [*tiers, UNSOLVABLE],
-        "tier",
-        blank_fix="write the least tier that is good enough, or unsolvable" if needed else None,
+        "required_tier", [*tiers, UNSOLVABLE], "tier", blank_fix=fix if needed and not told else None
     )
+
+
+def _tell_many_blanks(fields: Fields, fix: str) -> bool:
+    """Whether so many rows are not labelled that one fault names them all: their cause is one, too."""
+    texts = pc.utf8_trim_whitespace(pc.fill_null(fields.texts("required_tier"), ""))
+    blank = np.asarray(pc.equal(texts, "").to_numpy(zero_copy_only=False), dtype=bool)
+    rows = np.flatnonzero(blank & ~fields.unreadable("required_tier"))
+    if len(rows) <= _MOST_BLANK:
+        return False
+    ids = fields.texts("id")
+    named = listed([quoted(ids[int(i)].as_py() or "", 40) for i in rows[1:]], 10)
+    what = f"is blank, and so it is in {len(rows) - 1:,} more of {len(blank):,} rows: {named}"
+    fields.faults.add(fields.fault(int(rows[0]), "required_tier", what, fix))
+    return True
 
 
 def _weights(fields: Fields) -> npt.NDArray[np.float64]:

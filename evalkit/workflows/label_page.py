@@ -269,14 +269,35 @@ def _file_name(title: str, annotator: str, *, adjudicating: bool) -> str:
 
 def _next_command(options: LabelOptions, target: _Target, out: Path) -> str:
     files = [*(options.adjudicate or ()), out]
-    words = ["evalkit", "label", options.target]
+    words = ["evalkit", "label", *_named(options, target)]
+    for path in files:
+        words += ["--decisions", str(path)]
+    return shlex.join([*words, "--export", _export_name(target)])
+
+
+def _settle_command(
+    options: LabelOptions, target: _Target, annotators: Sequence[Annotator], settled: Sequence[Annotator]
+) -> str:
+    """The command that opens the page on what annotators differ on."""
+    words = ["evalkit", "label", *_named(options, target)]
+    if annotators[0].header.by == "replies":
+        words += ["--replies", "REPLIES"]
+    words += ["--annotator", settled[0].header.annotator if settled else "NAME"]
+    if settled:
+        words += ["--out", settled[0].file]
+    return shlex.join([*words, "--adjudicate", *(one.file for one in annotators)])
+
+
+def _named(options: LabelOptions, target: _Target) -> list[str]:
+    """What is labelled and by which names, as the command line was given it."""
+    words = [options.target]
     if target.study is None:
         words += ["--tiers", options.tiers or "", "--risk-classes", options.risk_classes or ""]
     for pair in options.columns:
         words += ["--column", pair]
-    for path in files:
-        words += ["--decisions", str(path)]
-    return shlex.join([*words, "--export", _export_name(target)])
+    if options.encoding is not None:
+        words += ["--encoding", options.encoding]
+    return words
 
 
 def _export_name(target: _Target) -> str:
@@ -330,6 +351,10 @@ def _export(options: LabelOptions, target: _Target, out: Path) -> None:
         raise InputError(Fault("decides no item", "label some first", file=annotators[0].file))
     write_table(out, made.columns)
     lines = [f"{out}: {rows:,} items labelled by {listed([one.header.annotator for one in annotators])}"]
+    if made.settled:
+        lines.append(f"{made.settled:,} conflicts settled by {settled[0].header.annotator}")
+    if made.disputed:
+        lines.append(f"settle: {_settle_command(options, target, annotators, settled)}")
     if labels is not None and (record := _draw_record(labels)).is_file():
         write_atomic(_draw_record(out), record.read_bytes())
         judged = shlex.join(["evalkit", "labels", "audit", "STUDY", "--judged", str(out), "--json", "audit.json"])
@@ -343,9 +368,10 @@ def _export(options: LabelOptions, target: _Target, out: Path) -> None:
             f"{_some(made.single)}"
         )
     if made.disputed:
+        alone = f" ({len(made.on_risk):,} of them on the risk class alone)" if made.on_risk else ""
         notices.append(
-            f"{len(made.disputed):,} items are in dispute, and their required_tier is blank until it is settled "
-            f"(evalkit label --adjudicate): {_some(made.disputed)}"
+            f"{len(made.disputed):,} items are in dispute{alone}, and their required_tier is blank until it is "
+            f"settled (evalkit label --adjudicate): {_some(made.disputed)}"
         )
     show([] if options.quiet else lines, notices)
 

@@ -162,6 +162,7 @@ def _document(
             for s in drawn.strata
         ],
         "drawn": len(drawn.chosen),
+        "weights": {"least": float(drawn.weight.min()), "largest": float(drawn.weight.max())},
         "seed": seed,
     }
 
@@ -191,7 +192,11 @@ def _lines(out: Path, document: dict[str, Any]) -> list[str]:
             f"{_cut(stratum['name'], 24):<24}{stratum['distinct']:>10,}{stratum['drawn']:>8,}"
             f"{100 * stratum['traffic_share']:>8.1f} %{100 * stratum['drawn_share']:>8.1f} %"
         )
-    lines.append("weight: requests of the log that an item stands for; leave it as it is")
+    least, most = document["weights"]["least"], document["weights"]["largest"]
+    spread = "" if least == most else f", {least:.4g} to {most:.4g}"
+    lines.append(f"weight: requests of the log that an item stands for{spread}; leave it as it is")
+    if most > 2 * least:
+        lines.append("requests that repeat often weigh more; among the needs of a class they make a bound wider")
     return lines
 
 

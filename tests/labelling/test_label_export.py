@@ -67,7 +67,11 @@ def test_what_two_dispute_is_no_label_until_it_is_settled(
     rows = export(tmp_path, *files)
     assert [row.get("required_tier") for row in rows] == ["cheap", None, None, "unsolvable"]
     assert rows[1]["labels"] == {"ann": "mid", "bo": "top"}
-    assert "2 items are in dispute" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "2 items are in dispute (1 of them on the risk class alone)" in said.err
+    names = f"--tiers {','.join(TIERS)} --risk-classes {','.join(RISKS)}"
+    adjudicate = f"--annotator NAME --adjudicate {files[0]} {files[1]}"
+    assert f"settle: evalkit label {tmp_path / 'set.jsonl'} {names} {adjudicate}\n" in said.out
     with pytest.raises(InputError, match="field required_tier: is blank"):
         read_labels(tmp_path / "labels.jsonl", tiers=TIERS, risk_classes=RISKS)
     ratings = ratings_of_column(
@@ -77,6 +81,7 @@ def test_what_two_dispute_is_no_label_until_it_is_settled(
 
     settled = log(tmp_path, "cy", {"q1": ("cheap", "low"), "q2": ("top", "high")}, settles=True)
     rows = export(tmp_path, settled, *files)  # in any order
+    assert "\n2 conflicts settled by cy\n" in capsys.readouterr().out
     assert [(row["required_tier"], row["risk"]) for row in rows] == [
         ("cheap", "low"), ("cheap", "low"), ("top", "high"), ("unsolvable", "low"),
     ]  # fmt: skip

@@ -242,3 +242,22 @@ def test_a_summary_counts_by_tier_and_risk(tmp_path: Path) -> None:
     assert "4 items" in text
     assert summary.fingerprint in text
     assert json.loads(json.dumps(summary.as_json()))["by_required_tier"]["unsolvable"] == {"low": 0, "high": 1}
+
+
+def test_many_rows_without_a_tier_are_one_fault_that_says_what_settles_them(tmp_path: Path) -> None:
+    rows = [{"id": f"q{i}", "risk": "low", "required_tier": None if i % 2 else "cheap"} for i in range(100)]
+    rows[1]["required_tier"] = "chaep"  # 49 are blank, q3 the first of them
+    said = messages(write(tmp_path, "".join(json.dumps(r) + "\n" for r in rows), name="labels.jsonl"))
+    assert len(said) == 2
+    assert '"chaep" is not a tier' in said[0]
+    assert (
+        "labels.jsonl:4: row 4 (id q3), field required_tier: is blank, and so it is in 48 more of 100" in said[1]
+    )
+    assert "--adjudicate" not in said[1]
+    for row in rows:
+        row["labels"] = {"ann": "cheap", "bo": "strong"}
+    said = messages(write(tmp_path, "".join(json.dumps(r) + "\n" for r in rows), name="labels.jsonl"))
+    assert "evalkit label --adjudicate" in said[1]
+    few = [row if i < 6 else {**row, "required_tier": "cheap"} for i, row in enumerate(rows)]
+    said = messages(write(tmp_path, "".join(json.dumps(r) + "\n" for r in few), name="labels.jsonl"))
+    assert [m.split(":")[1] for m in said] == ["2", "4", "6"]

@@ -319,6 +319,8 @@ class TestNextAndSample:
             rows = list(csv.DictReader(file))
         weight = {r: sum(float(row["weight"]) for row in rows if row["risk"] == r) for r in ("high", "low")}
         assert weight == pytest.approx({"high": 25, "low": 475})
+        assert "an item stands for, 1 to 19; leave it as it is" in shown
+        assert report["weights"] == pytest.approx({"least": 1, "largest": 19})
         everything = shown + err + "".join(p.read_text(encoding="utf-8") for p in tmp_path.glob("s.*"))
         assert secret not in everything
 

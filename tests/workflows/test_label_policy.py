@@ -1,4 +1,4 @@
-"""The label commands and a study that names a gate policy: its limits are those that it is going to be judged by."""
+"""The label commands and a study that names a gate policy: they go by the limits that it will be judged by."""
 
 from __future__ import annotations
 
