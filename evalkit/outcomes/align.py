@@ -31,11 +31,16 @@ def item_positions(
     left_out: Sequence[str] = (),
 ) -> npt.NDArray[np.int64]:
     """Where each row's id stands among the items; below 0 where it does not. Unknown ids are named, each once, but
-    for those of labelled items that are `left_out`."""
+    for those of items that are `left_out`, known and not judged: these are counted in a notice."""
     at = positions(ids, known)
     if left_out:
         gone = positions(ids, normalised(pa.array(list(left_out), pa.large_string()))) >= 0
         at = np.where((at == -1) & gone, -2, at)
+        if unused := int((at == -2).sum()):
+            fields.table.notices.append(
+                f"{fields.table.file}: {unused:,} row{'' if unused == 1 else 's'} not used: their items are left "
+                "out, or a router was trained on them"
+            )
     stray = np.flatnonzero(at == -1)
     similar = SimilarIds(names)
     _stray(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,8 @@ class RouterScores:
     score: (N,) finite. trained_on: what the router truly is, not what was said of it. fingerprint: of ids and
     scores, as `outcomes.scores.read_scores` would give it for a file of them. facts: for the provenance (kind,
     hashes, seed, folds, versions). leaks: judged items that stand in the training labels too. fold: (N,) where
-    cross-fitted, which fold's model scored the item (the model that did not see it).
+    cross-fitted, which fold's model scored the item (the model that did not see it). trained_ids: of the items
+    that a fitted model was trained on.
     """
 
     score: Floats
@@ -46,6 +47,7 @@ class RouterScores:
     leaks: tuple[Leak, ...] = ()
     notices: tuple[str, ...] = ()
     fold: NDArray[np.int16] | None = None
+    trained_ids: tuple[str, ...] = ()
 
 
 def score_items(study: RoutingStudy, router: Router, labels: LabelSet) -> RouterScores:
@@ -194,7 +196,9 @@ def _by_model(study: RoutingStudy, router: Router, labels: LabelSet) -> RouterSc
         "models": len(fitted.models),
         **kept,
     }
-    return _scores(labels, score, trained_on, facts, leaks, notices, fold)
+    return replace(
+        _scores(labels, score, trained_on, facts, leaks, notices, fold), trained_ids=fitted.training.ids
+    )
 
 
 def _same_ids(fitted: FittedRouter, labels: LabelSet, leaks: Sequence[Leak]) -> list[str]:

@@ -88,7 +88,8 @@ def _missing(
                 Fault(
                     f"there is no column {quoted(name)}{did_you_mean(name, available)}; "
                     f"the file has {listed([quoted(c, 40) for c in available], 20)}",
-                    f"name the column that holds it: columns: {{{name}: ...}}",
+                    f"name the column that holds it: columns: {{{name}: ...}} in a study, "
+                    f"--column {name}=... elsewhere",
                     file=table.file,
                     field=name,
                 )
@@ -106,7 +107,7 @@ def _unused(table: Table, schema: Schema, found: Mapping[str, str], faults: Faul
                 Fault(
                     f"the column {quoted(column)} looks like {quoted(twin)} but is not spelt so, "
                     "and would be left out without a word",
-                    f"rename it, or map it: columns: {{{twin}: {quoted(column)}}}",
+                    f"rename it, or map it: columns: {{{twin}: {quoted(column)}}} in a study, --column elsewhere",
                     file=table.file,
                     field=column,
                 )

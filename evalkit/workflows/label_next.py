@@ -121,6 +121,12 @@ def _read_pool(
 ) -> _Pool:
     faults = Faults(str(file))
     table = read_table(file, encoding=encoding, faults=faults, id_column=columns.get("id", "id"))
+    if not {"risk", columns.get("risk", "risk")} & set(table.columns):
+        what = f"has no column {quoted(columns.get('risk', 'risk'))}, and what to label next goes by risk class"
+        fix = "name it with --column risk=COLUMN; where nobody knows it yet, label more of all traffic: "
+        faults.stop(
+            Fault(what, f"{fix}evalkit labels plan says how many (draw all)", file=str(file), field="risk")
+        )
     names = resolve(table, _POOL, columns, faults)
     fields = Fields(table, names, faults)
     if "id" not in names or "risk" not in names:

@@ -45,6 +45,7 @@ from evalkit.workflows.router_scores import (
     field_of,
     given_by,
     left_out_of,
+    not_judged,
     recorded_files,
     recorded_runs,
     role_of,
@@ -158,7 +159,8 @@ def read_inputs(
     runs = run_routers(study, labels) if recorded is None else recorded_runs(study, labels, recorded)
     left_out = left_out_of(study, runs, labels)
     labels = labels.without(set(left_out)) if left_out else labels
-    about: dict[str, Any] = {"ids": labels.ids, "tiers": study.tier_names, "left_out": left_out}
+    others = not_judged(runs, left_out)
+    about: dict[str, Any] = {"ids": labels.ids, "tiers": study.tier_names, "left_out": others}
     outcomes = None
     if study.outcomes is not None:
         outcomes = _read(

@@ -31,6 +31,7 @@ __all__ = [
     "field_of",
     "given_by",
     "left_out_of",
+    "not_judged",
     "read_source_of",
     "recorded_files",
     "recorded_runs",
@@ -59,6 +60,7 @@ class Run:
 
     score (N,): of all labelled items, whether or not some are left out; None where the study names a file.
     trained_on: what the router truly is; None where only the study says it. fold (N,): see `RouterScores`.
+    trained_ids: of the items that it was trained on and that are not labelled here.
     """
 
     trained_on: TrainedOn | None = None
@@ -68,6 +70,7 @@ class Run:
     leaks: tuple[Leak, ...] = ()
     fold: tuple[int, ...] | None = None
     notices: tuple[str, ...] = ()
+    trained_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,11 @@ def run_routers(study: RoutingStudy, labels: LabelSet) -> list[Run]:
 
 
 def _run(study: RoutingStudy, router: Router, labels: LabelSet) -> Run:
-    from evalkit.routers.score import leaks_of, score_items
+    from evalkit.routers.score import leaks_of, read_train, score_items
 
+    trained = () if router.train is None else read_train(router.train, study).ids
     if router.spec is None:
-        return Run(leaks=tuple(leaks_of(router, labels, study)))
+        return Run(leaks=tuple(leaks_of(router, labels, study)), trained_ids=_other_than(labels, trained))
     found = score_items(study, router, labels)
     return Run(
         trained_on=found.trained_on,
@@ -134,7 +138,13 @@ def _run(study: RoutingStudy, router: Router, labels: LabelSet) -> Run:
         leaks=tuple(found.leaks),
         fold=None if found.fold is None else tuple(int(f) for f in found.fold),
         notices=(*found.notices, *_constant(router, found.score)),
+        trained_ids=_other_than(labels, (*trained, *found.trained_ids)),
     )
+
+
+def _other_than(labels: LabelSet, ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids that no label has, each once and in order."""
+    return tuple(sorted(set(ids) - set(labels.ids)))
 
 
 def _constant(router: Router, score: Floats) -> list[str]:
@@ -198,6 +208,12 @@ def left_out_of(study: RoutingStudy, runs: Sequence[Run], labels: LabelSet) -> t
     return out
 
 
+def not_judged(runs: Sequence[Run], left_out: Sequence[str]) -> tuple[str, ...]:
+    """Ids that files of outcomes and scores may hold beside those that are judged: of items that are left out, and
+    of those that a router was trained on. Labelled together and then split, both stand in the same files."""
+    return (*left_out, *sorted({name for run in runs for name in run.trained_ids}))
+
+
 def given_by(
     study: RoutingStudy, runs: Sequence[Run], labels: LabelSet, *, order: Sequence[str], left_out: Sequence[str]
 ) -> list[Given]:
@@ -209,7 +225,8 @@ def given_by(
     faults: list[Fault] = []
     gone = set(left_out)
     keep = np.array([i for i, name in enumerate(order) if name not in gone], dtype=np.int64)
-    about: dict[str, Any] = {"ids": labels.ids, "tiers": study.tier_names, "left_out": left_out}
+    others = not_judged(runs, left_out)
+    about: dict[str, Any] = {"ids": labels.ids, "tiers": study.tier_names, "left_out": others}
     for router, run in zip(study.all_routers, runs, strict=True):
         scores = decisions = None
         try:
@@ -274,6 +291,7 @@ def recorded_files(study: RoutingStudy, runs: Sequence[Run], ids: Sequence[str])
                 "trained_on": run.trained_on,
                 "facts": dict(run.facts),
                 "leaks": [[leak.id, leak.training, leak.kind, leak.similarity] for leak in run.leaks],
+                "trained_ids": list(run.trained_ids),
             }
         )
     if rows:
@@ -327,6 +345,7 @@ def _rows(document: Any) -> dict[str, Run]:
             trained_on=row["trained_on"],
             facts=row["facts"],
             leaks=tuple(Leak(str(a), str(b), c, float(d)) for a, b, c, d in row["leaks"]),
+            trained_ids=tuple(row["trained_ids"]),
         )
         for row in rows
     }
@@ -335,12 +354,14 @@ def _rows(document: Any) -> dict[str, Run]:
 def _is_row(row: Any) -> bool:
     return (
         isinstance(row, dict)
-        and set(row) == {"name", "trained_on", "facts", "leaks"}
+        and set(row) == {"name", "trained_on", "facts", "leaks", "trained_ids"}
         and isinstance(row["name"], str)
         and row["trained_on"] in (None, "other_items", "cross_fitted", "untrained")
         and isinstance(row["facts"], dict)
         and isinstance(row["leaks"], list)
         and all(_is_leak(leak) for leak in row["leaks"])
+        and isinstance(row["trained_ids"], list)
+        and all(isinstance(name, str) for name in row["trained_ids"])
     )
 
 

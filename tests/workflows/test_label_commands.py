@@ -292,6 +292,18 @@ class TestNextAndSample:
         (tmp_path / "scores.csv").write_text("\n".join([rows[0], "low-0,0.51", *rows[2:]]), encoding="utf-8")
         assert now()[0] is False
 
+    def test_next_says_what_to_do_where_nobody_knows_the_risk_class(
+        self, tmp_path: Path, world: Any, capsys: Any
+    ) -> None:
+        study = write(tmp_path, world, miss=False)
+        (tmp_path / "pool.csv").write_text("id,prompt,class\nx,p,low\n", encoding="utf-8")
+        code, _, err = run(capsys, "labels", "next", study, "--unlabelled", tmp_path / "pool.csv")
+        assert (code, err.count("\n")) == (2, 1)
+        assert "--column risk=COLUMN" in err
+        assert "evalkit labels plan says how many (draw all)" in err
+        named = ("--unlabelled", tmp_path / "pool.csv", "--column", "risk=class", "--count", 1)
+        assert run(capsys, "labels", "next", study, *named)[0] == 0
+
     def test_next_refuses_what_is_labelled(self, tmp_path: Path, world: Any, capsys: Any) -> None:
         study = write(tmp_path, world, miss=False)
         (tmp_path / "pool.csv").write_text("id,risk\nlow-1,low\nx,low\nx,low\n", encoding="utf-8")

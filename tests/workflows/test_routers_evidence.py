@@ -83,6 +83,7 @@ def test_a_changed_score_is_found_and_named(ran: Ran, capsys: pytest.CaptureFixt
     [
         ({"trained_on": "these_items"}, "routers.json does not hold what it should"),
         ({"leaks": [["q1", "t1", "exact"]]}, "routers.json does not hold what it should"),
+        ({"trained_ids": [1]}, "routers.json does not hold what it should"),
         ({"name": "other"}, "routers.json does not say what the study's routers are"),
         ({"trained_on": "other_items"}, "routers.json says of a router what the study does not"),
         ({"leaks": [["q1", "t1", "exact", 1.0]]}, "routers.json holds leaks that the study does not take"),

@@ -109,3 +109,33 @@ def test_with_one_turn_its_whole_conversation_is_left_out(
     assert [leak["id"] for leak in vendor["leaks"]] == ["q9"]
     assert any("or in one conversation with such an item" in said for said in result["evidence_limits"])
     assert verified(capsys, tmp_path / "run")[0] == 0
+
+
+def test_rows_of_training_items_in_the_same_files_are_not_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Labels that were set together and then split: outcomes and scores hold both parts."""
+    for name in ("alone", "both"):
+        (tmp_path / name).mkdir()
+        write_routers(tmp_path / name, KEYWORDS, TRAINED)
+        _train(tmp_path / name, ("t1", "something else altogether, of no judged item"))
+    alone = evalkit(capsys, tmp_path / "alone")
+    assert alone.code == 0, alone.err
+    folder = tmp_path / "both"
+    with (folder / "outcomes.csv").open("a", encoding="utf-8") as file:
+        file.write("t1,cheap,demo/cheap,wrong,5,9\nt1,frontier,demo/frontier,wrong,5,9\n")
+    with (folder / "scores.csv").open("a", encoding="utf-8") as file:
+        file.write("t1,0.5\n")
+    both = evalkit(capsys, folder)
+    assert both.code == 0, both.err
+    assert "outcomes.csv: 2 rows not used: their items are left out, or a router was trained on them" in both.err
+    assert "scores.csv: 1 row not used" in both.err
+    for key in ("gates", "selected", "baselines", "counts", "routers"):
+        assert both.result[key] == alone.result[key], key
+    assert verified(capsys, both.folder)[0] == 0
+    with (folder / "outcomes.csv").open("a", encoding="utf-8") as file:
+        file.write("t2,cheap,demo/cheap,wrong,5,9\n")
+    stray = evalkit(capsys, folder)
+    assert stray.code == 2
+    assert '"t2" is not among the 600 labelled ids' in stray.err
+    assert '"t1"' not in stray.err
