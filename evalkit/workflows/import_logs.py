@@ -19,13 +19,15 @@ from evalkit.tabular.faults import listed
 from evalkit.tabular.names import did_you_mean, nfc, quoted
 from evalkit.tabular.write import check_table_suffix, write_table
 from evalkit.workflows.collector import collector_paused
-from evalkit.workflows.labels import pairs_in, show
+from evalkit.workflows.cut_texts import cut_request, cut_system_prompt, is_cut
+from evalkit.workflows.labels import pairs_in, say_at_work, show
 from evalkit.workflows.run_files import refuse_to_overwrite
 
 __all__ = ["outcome_columns", "request_columns", "run_logs"]
 
 _KNOWN_WITHOUT_GRADE = {Status.TRUNCATED, Status.BUDGET_EXHAUSTED, Status.PROVIDER_REFUSAL, Status.ERROR}
 _ALWAYS = ("id", "tier", "model", "status")
+_CUT = "a request whose text the log cut, and that is left out: long requests are missing from what is sampled"
 
 
 @collector_paused()
@@ -57,6 +59,7 @@ def run_logs(
         from evalkit.study.prices import read_price_card
 
         card = read_price_card(prices)
+    say_at_work("reading", files, quiet=quiet)
     found = read_logs(files, encoding=encoding)
     if model is not None:
         found.calls = [call if call.model else replace(call, requested=model) for call in found.calls]
@@ -146,6 +149,8 @@ def _twice(rows: Sequence[Mapping[str, Any]]) -> list[Fault]:
 def _row(call: LoggedCall, tier: str, card: PriceCard | None, found: LoggedCalls, place: str) -> dict[str, Any]:
     usage = call.usage
     counted = usage.problem is None
+    if cut := is_cut(call.reply):
+        found.note(place, "a reply that the log cut, and that is left out", "")
     return {
         "id": nfc(call.id),
         "tier": tier,
@@ -162,7 +167,7 @@ def _row(call: LoggedCall, tier: str, card: PriceCard | None, found: LoggedCalls
         "request_s": call.request_s,
         "attempts": call.attempts,
         "error": call.error,
-        "reply": None if call.failed else call.reply,
+        "reply": None if call.failed or cut else call.reply,
         "logged_cost_usd": call.logged_cost_usd,
         "started_at": None if call.started is None else call.started.iso(),
         "group": call.group,
@@ -203,7 +208,8 @@ def _cost_usd(call: LoggedCall, card: PriceCard | None, found: LoggedCalls, plac
 def request_columns(found: LoggedCalls) -> dict[str, list[Any]]:
     """The requests whose text was logged, for `evalkit labels sample`: id, prompt or messages, group.
 
-    Failed calls and replies from a cache are requests too: they are traffic. Nothing else of a record is taken, no
+    Failed calls and replies from a cache are requests too: they are traffic. One whose text the log cut is none:
+    it cannot be labelled, and personal data is not recognised at a cut. Nothing else of a record is taken, no
     user, header, key or metadata. Raises `InputError` where an id stands for requests of different text.
     """
     columns: dict[str, list[Any]] = {"id": [], "prompt": [], "messages": [], "group": []}
@@ -213,6 +219,11 @@ def request_columns(found: LoggedCalls) -> dict[str, list[Any]]:
         if call.messages is None and call.prompt is None:
             found.note(place, "a request whose text was not logged", "")
             continue
+        if cut_request(call):
+            found.note(place, _CUT, "")
+            continue
+        if cut_system_prompt(call):
+            found.note(place, "a system prompt that the log cut, of a request that is kept", "")
         own = nfc(call.id)
         if own in seen:  # one item on several models, or attempts of one request
             first = found.calls[seen[own]]

@@ -14,7 +14,8 @@ from evalkit.labels.stratified import StratifiedDraw, draw_by_stratum
 from evalkit.tabular.names import quoted
 from evalkit.tabular.write import check_table_suffix, write_table
 from evalkit.workflows.collector import collector_paused
-from evalkit.workflows.labels import names_in, pairs_in, show, write_summary
+from evalkit.workflows.labels import names_in, pairs_in, say_at_work, show, write_summary
+from evalkit.workflows.raw_log import refuse_raw_log
 from evalkit.workflows.run_files import refuse_to_overwrite
 
 __all__ = ["sample_log"]
@@ -61,6 +62,8 @@ def sample_log(
         from evalkit.labels.presidio import presidio_names
 
         also = presidio_names(pairs_in("--presidio", presidio))
+    refuse_raw_log(log)
+    say_at_work("reading, and removing personal data from,", [log], quiet=quiet)
     read = read_log(log, columns=mapping, encoding=encoding, regions=areas, also=also)
     field = by or next((name for name in _STRATA if name in read.columns), "none")
     if field != "none" and field not in read.columns:
@@ -75,6 +78,7 @@ def sample_log(
         raise InputError(
             [Fault(f"{quoted(name)} is no stratum of the log", fix, field="--part") for name in unknown]
         )
+    say_at_work("looking for near duplicates in", [log], quiet=quiet)
     with withheld():
         drawn = draw_by_stratum(
             read.texts, read.weight, strata, count,

@@ -20,7 +20,10 @@ from evalkit.tabular.names import nfc, quoted
 from evalkit.tabular.write import check_table_suffix, write_atomic, write_table
 from evalkit.workflows.run_files import refuse_to_overwrite
 
-__all__ = ["check_labels", "derive_labels", "names_in", "pairs_in", "show", "write_summary"]
+__all__ = ["check_labels", "derive_labels", "names_in", "pairs_in", "say_at_work", "show", "write_summary"]
+
+_LARGE_BYTES = 10_000_000
+"""Files from here on take long enough to say that they are being worked on."""
 
 
 def pairs_in(option: str, given: Sequence[str]) -> dict[str, str]:
@@ -150,6 +153,14 @@ def show(lines: Sequence[str], notices: Sequence[str]) -> None:
         print(said if ": evalkit " in said else fitted(said, sys.stdout))  # a command is pasted as it is
     for notice in notices:
         print(fitted(f"notice: {visible(notice, 2000)}", sys.stderr), file=sys.stderr)
+
+
+def say_at_work(doing: str, files: Sequence[Path], *, quiet: bool) -> None:
+    """Tell somebody at a terminal what a command that works for long on large files is doing."""
+    size = sum(path.stat().st_size for path in files if path.is_file())
+    if not quiet and size >= _LARGE_BYTES and sys.stderr.isatty():
+        named = visible(files[0].name, 60) if len(files) == 1 else f"{len(files):,} files"
+        print(fitted(f"{doing} {named} ({size / 1e6:,.0f} MB)", sys.stderr), file=sys.stderr, flush=True)
 
 
 def write_summary(path: Path, document: Mapping[str, Any]) -> None:

@@ -372,3 +372,70 @@ def test_several_processes_find_the_faults_that_one_does(
     assert [(f.line, f.row) for f in told[0] if f.line != 204_538][:2] == [(1901, 952), (3902, 1953)]
     assert len(told[0]) == 100 + bool(end) + 1 + 1  # damaged lines, the end, how many more, the other file
     print([(f.line, f.row) for f in told[0]][:3], told[0][-3:])
+
+
+def user(text: str, system: str = "Be short.") -> list[dict[str, str]]:
+    return [{"role": "system", "content": system}, {"role": "user", "content": text}]
+
+
+LITELLM_CUT = (
+    "x" * 700
+    + "... (litellm_truncated skipped 9000 chars. Truncation is a DB storage safeguard.) ..."
+    + "y" * 1300
+)
+
+
+def test_a_text_that_the_log_cut_is_no_request_and_no_reply(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = {"choices": [{"finish_reason": "stop", "message": {"content": LITELLM_CUT}}]}
+    parts = [{"role": "user", "content": [{"type": "text", "text": "abc... (litellm_truncated 12982 chars)"}]}]
+    records = [
+        spend("whole", messages=user("Where is my order?")),
+        spend("cut", messages=user(LITELLM_CUT)),
+        spend("parts", messages=parts),
+        spend("system", messages=user("And mine?", system=LITELLM_CUT)),
+        spend("reply", messages=user("Why was litellm_truncated in my log?"), response=answer),
+        {
+            "id": "large", "traceId": "t", "type": "GENERATION", "startTime": "2026-09-01T10:00:00Z",
+            "model": "small-1", "input": "<truncated due to size exceeding limit>", "output": "Yes.",
+        },
+    ]  # fmt: skip
+    run([log(tmp_path, *records)], tmp_path / "o.jsonl", tmp_path / "r.jsonl")
+    assert [row["id"] for row in rows(tmp_path / "r.jsonl")] == ["whole", "system", "reply"]
+    said = capsys.readouterr().err
+    assert "a request whose text the log cut, and that is left out" in said
+    assert "missing from what is sampled: 3 (" in said
+    assert "a system prompt that the log cut, of a request that is kept: 1 (" in said
+    assert "a reply that the log cut, and that is left out: 1 (" in said
+    replies = {row["id"]: row.get("reply") for row in rows(tmp_path / "o.jsonl")}
+    assert replies["reply"] is None
+    assert replies["large"] == "Yes."
+    assert len(replies) == 6  # a call whose text was cut is a call
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz", "log.json", "log.csv"])
+def test_a_log_is_not_sampled_as_if_it_were_requests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    from evalkit.cli.app import main
+
+    record = spend("a", messages=user("Where is my order?"), metadata={"user_api_key_alias": "shop"})
+    path = tmp_path / name
+    if name == "log.json":
+        path.write_text(json.dumps([record], indent=1), encoding="utf-8")
+    elif name == "log.csv":
+        cells = [
+            '"' + (v if isinstance(v, str) else json.dumps(v)).replace('"', '""') + '"' for v in record.values()
+        ]
+        path.write_text(f"{','.join(record)}\n{','.join(cells)}\n", encoding="utf-8")
+    else:
+        log(tmp_path, record, name=name)
+    out = tmp_path / "sample.jsonl"
+    assert main(["labels", "sample", str(path), "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert "is a log (LiteLLM spend logs), not requests" in said
+    assert f"evalkit import logs {path} --requests-out requests.jsonl" in said
+    assert not out.exists()
+    run([path], None, tmp_path / "requests.jsonl")
+    assert main(["labels", "sample", str(tmp_path / "requests.jsonl"), "--out", str(out)]) == 0

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import beta
 
 from evalkit.cli.app import main
-from evalkit.workflows.labels import show
+from evalkit.workflows.labels import say_at_work, show
 
 STUDY = """study: planted
 kind: routing
@@ -415,3 +415,21 @@ def test_long_lines_are_broken_at_blanks_on_a_terminal_and_commands_are_not(
     assert max(map(len, lines[:-1])) <= 80
     assert " ".join(line.strip() for line in lines[:-1]) == sentence
     assert lines[-1] == command
+
+
+def test_work_on_a_large_file_is_said_at_a_terminal_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    large, small = tmp_path / "large.jsonl", tmp_path / "small.jsonl"
+    large.write_bytes(b" " * 12_000_000)
+    small.write_bytes(b" ")
+    say_at_work("reading", [large], quiet=False)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    say_at_work("reading", [small], quiet=False)
+    say_at_work("reading", [large], quiet=True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("evalkit.workflows.labels.fitted", lambda text, stream: text)
+    say_at_work("reading", [large], quiet=False)
+    assert capsys.readouterr().err == "reading large.jsonl (12 MB)\n"
