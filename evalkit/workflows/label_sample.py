@@ -88,7 +88,7 @@ def sample_log(
     document = _document(read, drawn, field, seed, similarity, areas)
     if json_file is not None:
         write_summary(json_file, document)
-    show([] if quiet else _lines(out, document), read.notices)
+    show([] if quiet else _lines(out, document, count), read.notices)
 
 
 def _parts(given: Sequence[str]) -> dict[str, float]:
@@ -171,10 +171,11 @@ def _document(
     }
 
 
-def _lines(out: Path, document: dict[str, Any]) -> list[str]:
+def _lines(out: Path, document: dict[str, Any], count: int) -> list[str]:
     data = document["personal_data"]
     removed = Counter(data["removed"])
-    lines = [f"{out}: {document['drawn']:,} of {document['rows']:,} rows drawn"]
+    fewer = f", and there are no more to draw ({count:,} asked for)" if document["drawn"] < count else ""
+    lines = [f"{out}: {document['drawn']:,} of {document['rows']:,} rows drawn{fewer}"]
     kinds = ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in removed.items() if n)
     lines.append(f"personal data removed: {kinds or 'none found'} (in {data['rows']:,} rows)")
     if data["renamed"]:

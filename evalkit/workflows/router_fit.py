@@ -84,7 +84,7 @@ def _leaks(study: RoutingStudy, router: Router, fitted: FittedRouter) -> list[st
     path = study.labels.path
     if path is None or not path.exists():
         return []
-    judged = judged_labels(study)
+    judged = read_train(study.labels, study)  # they may be drawn and not labelled yet
     sketches = sketches_of(judged)
     leaks = find_leaks(fitted.training, sketches)
     if training_sha256(judged, sketches) == fitted.training_sha256 or len(leaks) == len(judged):
@@ -96,7 +96,9 @@ def _leaks(study: RoutingStudy, router: Router, fitted: FittedRouter) -> list[st
         return []
     named = ", ".join(f"{quoted(leak.id)} ({leak.kind} {quoted(leak.training)})" for leak in leaks[:10])
     more = f" and {len(leaks) - 10:,} more" if len(leaks) > 10 else ""
-    return [f"{len(leaks):,} judged items stand in these training labels too, and will be refused: {named}{more}"]
+    items = "judged item stands" if len(leaks) == 1 else "judged items stand"
+    then = "will be left out for all routers (leaks: drop)" if router.leaks == "drop" else "will be refused"
+    return [f"{len(leaks):,} {items} in these training labels too, and {then}: {named}{more}"]
 
 
 def _check_target(out: Path, *, force: bool) -> None:

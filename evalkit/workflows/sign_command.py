@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evalkit.errors import Fault, InputError, visible
+from evalkit.errors import Fault, InputError, fitted, visible
 from evalkit.workflows.provenance import utc_now
 
 __all__ = ["SignOptions", "run"]
@@ -44,7 +45,8 @@ def run(options: SignOptions) -> int:
     said = parse_statement(envelope.payload)
     verdict = said.computed_verdict.replace("_", " ")
     against = f", against the computed verdict ({verdict})" if said.overrides else ", as computed"
-    print(f"signed: {said.decision}{against}, by {visible(said.name)} ({visible(said.role)})")
+    signed = f"signed: {said.decision}{against}, by {visible(said.name)} ({visible(said.role)})"
+    print(fitted(signed, sys.stdout))
     print(f"document: {said.document_digest}" + (f", until {said.expires}" if said.expires else ""))
     print(f"key: {envelope.keyid}")
     print(f"signature: {visible(path, 400)}")

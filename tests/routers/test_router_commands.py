@@ -127,7 +127,7 @@ def test_leaks_are_told_at_the_fit_and_refused_at_the_score(
     study = folder / "study.yaml"
     assert run("fit", study, "--out", folder / "model") == 0
     assert (
-        'notice: 1 judged items stand in these training labels too, and will be refused: "again" (exact "q4")'
+        'notice: 1 judged item stands in these training labels too, and will be refused: "again" (exact "q4")'
         in (capsys.readouterr().err)
     )
     assert run("score", study, "--out", folder / "s.csv") == 2
@@ -136,6 +136,22 @@ def test_leaks_are_told_at_the_fit_and_refused_at_the_score(
     study.write_text(STUDY + ONE % ", leaks: drop", encoding="utf-8")
     assert run("score", study, "--out", folder / "s.csv") == 0
     assert '1 of these items stand in the training labels too (leaks: drop): "again"' in capsys.readouterr().err
+    assert run("fit", study, "--out", folder / "model", "--force") == 0
+    assert "too, and will be left out for all routers (leaks: drop): " in capsys.readouterr().err
+
+
+def test_a_router_is_fitted_before_the_judged_items_are_labelled(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged = planted(60, 2, start=1000)
+    again = str(planted(80, 1).prompts[4])
+    columns = {"id": [*judged.ids, "again"], "prompt": [*judged.prompts, again]}
+    write_table(folder / "labels.jsonl", columns)
+    assert run("fit", folder / "study.yaml", "--out", folder / "model") == 0
+    assert (
+        '1 judged item stands in these training labels too, and will be refused: "again"'
+        in capsys.readouterr().err
+    )
 
 
 def test_cross_fitting_needs_no_other_labels(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -345,6 +345,9 @@ class TestNextAndSample:
             assert run(capsys, "labels", "sample", log, "--out", out, *options)[0] == 2, options
         assert run(capsys, "labels", "sample", log, "--out", log)[0] == 2
         assert not out.exists()
+        code, shown, _ = run(capsys, "labels", "sample", log, "--out", out, "--count", 5)
+        assert code == 0
+        assert "1 of 1 rows drawn, and there are no more to draw (5 asked for)" in shown
 
 
 class TestNothingLabelledYet:
