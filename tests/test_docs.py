@@ -141,3 +141,19 @@ def test_the_command_reference_is_up_to_date() -> None:
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 4])
 def test_exit_codes_are_documented(code: int) -> None:
     assert re.search(rf"^\| {code} \| ", page("README.md"), re.MULTILINE)
+
+
+def test_the_study_of_the_way_from_a_log_is_planned_before_any_of_its_files_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evalkit.cli.app import main
+
+    (study,) = (
+        code for code in re.findall(r"```yaml\n(.*?)```", page("docs/labels.md"), re.DOTALL) if "kind:" in code
+    )
+    (command,) = re.findall(r"^evalkit labels plan study.yaml (.*)$", page("docs/labels.md"), re.MULTILINE)
+    (tmp_path / "study.yaml").write_text(study, encoding="utf-8")
+    assert main(["labels", "plan", str(tmp_path / "study.yaml"), *command.split()]) == 0
+    said = capsys.readouterr()
+    assert "Shared by 2 routers" in said.out
+    assert "gates.yaml: there is no such policy yet" in said.err
