@@ -107,6 +107,10 @@ def _raise(faults: list[Fault], file: str) -> None:
 def _changed(annotator: Annotator, items: Items, replies: Replies | None) -> Iterator[Fault]:
     place = {name: i for i, name in enumerate(items.ids)}
     fix = "use the files that were labelled, or begin a new file with --out"
+    decided = annotator.work.ids
+    if decided and not any(name in place for name in decided):
+        yield Fault(f"decides no item of {quoted(items.file)}, but others", fix, file=annotator.file)
+        return
     for name in sorted(annotator.work.ids):
         decision = annotator.work.of(name)
         assert decision is not None

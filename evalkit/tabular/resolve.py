@@ -89,7 +89,7 @@ def _missing(
                     f"there is no column {quoted(name)}{did_you_mean(name, available)}; "
                     f"the file has {listed([quoted(c, 40) for c in available], 20)}",
                     f"name the column that holds it: columns: {{{name}: ...}} in a study, "
-                    f"--column {name}=... elsewhere",
+                    f"{name}=COLUMN with --column (of replies: --reply-column)",
                     file=table.file,
                     field=name,
                 )
@@ -107,7 +107,7 @@ def _unused(table: Table, schema: Schema, found: Mapping[str, str], faults: Faul
                 Fault(
                     f"the column {quoted(column)} looks like {quoted(twin)} but is not spelt so, "
                     "and would be left out without a word",
-                    f"rename it, or map it: columns: {{{twin}: {quoted(column)}}} in a study, --column elsewhere",
+                    f"rename it, or map it: columns: {{{twin}: {quoted(column)}}} in a study, else --column",
                     file=table.file,
                     field=column,
                 )

@@ -287,6 +287,10 @@ def test_decisions_on_what_was_changed_since_are_not_gone_on_with(tmp_path: Path
         check_items(one, other, None)
     assert "id q0: asks something else" in str(error.value)
     assert "id q1: is decided, and" in str(error.value)
+    of_another_log = read_items(jsonl(tmp_path / "log.jsonl", [{"id": "z", "prompt": "?"}]), risk_classes=RISKS)
+    with pytest.raises(InputError, match=r"decides no item of .*log.jsonl") as error:
+        check_items(one, of_another_log, None)
+    assert len(error.value.faults) == 1
     changed = replies_of(tmp_path, session.items, dict.fromkeys(TIERS, "new"))
     with pytest.raises(InputError, match="has other replies than when it was decided"):
         check_items(one, session.items, changed)

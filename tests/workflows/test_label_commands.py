@@ -204,6 +204,8 @@ class TestAgree:
         code, out, err = run(capsys, "labels", "agree", self.file(tmp_path), *options)
         assert (code, err) == (0, "")
         assert "cy: needs missed here" in out
+        (row,) = (line for line in out.splitlines() if line.endswith("LEANS LOW"))
+        assert len(row) <= 80
         result = json.loads((tmp_path / "g.json").read_text(encoding="utf-8"))
         cy = result["leanings"][2]
         assert (cy["annotator"], cy["below"], cy["above_lowest_by_others"], cy["leans_low"]) == (
