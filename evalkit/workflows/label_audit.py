@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -148,7 +149,8 @@ def audit_labels(
         _write_draw(inputs, out, head, drawn)
         forecast = [_bounds(data, d, 0, 0, delta) for d in drawn]
         of_needs = sum(len(d.need_ids) for d in drawn)
-        show([] if quiet else _draw_lines(out, point, forecast, of_needs), inputs.notices)
+        told = [*_draw_lines(out, point, forecast, of_needs), *_commands(study, read, out)]
+        show([] if quiet else told, inputs.notices)
         return
     assert judged is not None
     _check_draw(record, head, drawn, judged)
@@ -195,6 +197,10 @@ def audit_labels(
     if json_file is not None:
         write_summary(json_file, document)
     lines = _judged_lines(audits, missed, delta, look, everywhere=everywhere)
+    if json_file is None:
+        lines.append(
+            "Nothing is kept of this: with --json audit.json it can be named in the study, audit: audit.json"
+        )
     for d in drawn:
         if d.need_ids:
             count = len(wrong[d.counts.name])
@@ -362,9 +368,17 @@ def _draw_lines(out: Path, point: AuditPoint, forecast: Sequence[ClassAudit], ne
             f"{_percent(audit.counts.limit):>8}  {bound}"
         )
     lines.append(
-        "Fill in required_tier without looking at the old label, then run the same command with --judged."
+        "Fill in required_tier without looking at the old label, in the file or on the page, and read it back."
     )
     return lines
+
+
+def _commands(study: Path, read: RoutingStudy, out: Path) -> list[str]:
+    """What to do with the file that was drawn."""
+    names = ["--tiers", ",".join(read.tier_names), "--risk-classes", ",".join(read.risk_classes)]
+    page = shlex.join(["evalkit", "label", str(out), *names, "--annotator", "NAME", "--out", "NAME.jsonl"])
+    back = shlex.join(["evalkit", "labels", "audit", str(study), "--judged", str(out), "--json", "audit.json"])
+    return [f"page: {page}", f"read back: {back}"]
 
 
 def _kept(audit: ClassAudit, *, everywhere: bool) -> bool | None:

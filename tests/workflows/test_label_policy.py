@@ -93,6 +93,10 @@ def test_an_audit_is_read_against_the_stricter_limit(study: Path, capsys: pytest
     code, shown, _ = run(capsys, "labels", "audit", study, "--out", drawn, "--per-class", 40)
     assert code == 0
     assert [row.split()[3] for row in shown.splitlines()[2:4]] == ["30", "5"]
+    names = "--tiers cheap,strong --risk-classes low,high"
+    assert f"\npage: evalkit label {drawn} {names} --annotator NAME --out NAME.jsonl\n" in shown
+    back = f"evalkit labels audit {study} --judged {drawn} --json audit.json"
+    assert f"\nread back: {back}\n" in shown
     with drawn.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     with drawn.open("w", encoding="utf-8", newline="") as file:
@@ -108,5 +112,7 @@ def test_an_audit_is_read_against_the_stricter_limit(study: Path, capsys: pytest
         False,
     )  # 100 needs alone certify 3.6 % with half of delta
     assert (low["limit"], low["within_limit"]) == (0.3, None)
+    assert "Nothing is kept of this" not in shown
+    assert "Nothing is kept of this" in run(capsys, "labels", "audit", study, "--judged", drawn)[1]
     assert "NOT KEPT" in next(line for line in shown.splitlines() if line.startswith("high"))
     assert "estimate" in next(line for line in shown.splitlines() if line.startswith("low"))
