@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,13 @@ _BINS = 5
 
 @dataclass(frozen=True)
 class _Pool:
-    """Unlabelled items: risk as a position; score NaN where there is none; the columns to hand on."""
+    """Unlabelled items: risk as a position; score NaN where there is none; weight 1 where the file has none; the
+    columns to hand on."""
 
     ids: tuple[str, ...]
     risk: NDArray[np.int64]
     score: NDArray[np.float64]
+    weight: NDArray[np.float64]
     columns: dict[str, list[Any]]
     notices: tuple[str, ...]
 
@@ -92,8 +94,9 @@ def next_labels(
         r = read.risk_classes.index(quota.bound.name)
         names = [pool.ids[int(i)] for i in np.flatnonzero(pool.risk == r)]
         chosen += draw_ids(names, quota.label, seed, quota.bound.name)
+    where = {name: i for i, name in enumerate(pool.ids)}
+    scales = _scales(read, labels, pool, [where[name] for name in chosen])
     if out is not None:
-        where = {name: i for i, name in enumerate(pool.ids)}
         at = [where[name] for name in draw_ids(chosen, len(chosen), seed, "order")]
         write_table(out, {name: [values[i] for i in at] for name, values in pool.columns.items()})
     document = {
@@ -106,12 +109,13 @@ def next_labels(
         "looked_at": known,
         "fresh_sample": budget.fresh,
         "classes": [quota.as_json() for quota in found],
+        "weight_scales": scales,
         "ids": chosen,
     }
     if json_file is not None:
         write_summary(json_file, document)
     show(
-        [] if quiet else _lines(read, found, out, fresh=budget.fresh, known=known),
+        [] if quiet else [*_lines(read, found, out, fresh=budget.fresh, known=known), *_scale_lines(scales)],
         [*stricter, *labels.notices, *pool.notices],
     )
 
@@ -136,13 +140,9 @@ def _read_pool(
         for i in (int(k) for k in group[1:]):
             what = f"{quoted(ids[i].as_py())} also stands on {table.place(int(group[0]))}"
             faults.add(fields.fault(i, "id", what, "give each row its own id"), "repeated id")
-    known = set(labels.ids)
-    for i, name in enumerate(ids.to_pylist()):
-        if name in known:
-            what = f"{quoted(name)} is labelled already"
-            faults.add(fields.fault(i, "id", what, "leave labelled items out"), "labelled")
     risk = fields.codes("risk", study.risk_classes, "risk class", blank_fix="write the risk class of the row")
     score = fields.numbers("score", nan_is_blank=True) if "score" in names else np.full(table.n_rows, np.nan)
+    weight = fields.numbers("weight", minimum=0, blank="write a weight") if "weight" in names else None
     kept: dict[str, list[Any]] = {"id": list(ids.to_pylist())}
     for name in ("prompt", "messages", "risk", "category", "group", "weight"):
         if name in names:
@@ -150,7 +150,36 @@ def _read_pool(
             kept[name] = fields.json_values(name) if nested else table.values(names[name])
     kept["required_tier"] = [None] * table.n_rows
     faults.raise_if_any()
-    return _Pool(tuple(kept["id"]), risk, score, kept, tuple(table.notices))
+    if weight is None:
+        weight = np.ones(table.n_rows)
+    known, notices = set(labels.ids), list(table.notices)
+    at = [i for i, name in enumerate(kept["id"]) if name not in known]
+    if len(at) < table.n_rows:
+        notices.append(f"{file}: {table.n_rows - len(at):,} items are labelled already, and left out of the pool")
+        kept = {name: [values[i] for i in at] for name, values in kept.items()}
+        risk, score, weight = risk[at], score[at], weight[at]
+    return _Pool(tuple(kept["id"]), risk, score, weight, kept, tuple(notices))
+
+
+def _scales(study: RoutingStudy, labels: LabelSet, pool: _Pool, at: Sequence[int]) -> dict[str, float]:
+    """By risk class, what its weights are to be multiplied by once the drawn items are labelled too, so that each
+    class keeps the share of the traffic that it has in the labels: W / (W + w), and the largest made 1."""
+    held = np.bincount(labels.risk, weights=labels.weight, minlength=len(study.risk))
+    drawn = np.bincount(pool.risk[at], weights=pool.weight[at], minlength=len(study.risk))
+    total = held + drawn
+    scale = np.divide(held, total, out=np.ones_like(total), where=total > 0)
+    scale /= max(float(scale.max()), np.finfo(float).tiny)
+    return {name: float(f"{scale[r]:.6g}") for r, name in enumerate(study.risk)}
+
+
+def _scale_lines(scales: Mapping[str, float]) -> list[str]:
+    if len(set(scales.values())) < 2:
+        return []
+    said = ", ".join(f"{visible(name, 60)} {scale:.6g}" for name, scale in scales.items())
+    return [
+        "These draw the classes unequally. Once they are labelled, multiply all weights of a class, of old and new "
+        f"items, so that it keeps its share of the traffic: {said}"
+    ]
 
 
 def _bounds(study: RoutingStudy, labels: LabelSet, pool: _Pool, *, fresh: bool) -> tuple[list[ClassBound], bool]:

@@ -306,13 +306,35 @@ class TestNextAndSample:
         named = ("--unlabelled", tmp_path / "pool.csv", "--column", "risk=class", "--count", 1)
         assert run(capsys, "labels", "next", study, *named)[0] == 0
 
-    def test_next_refuses_what_is_labelled(self, tmp_path: Path, world: Any, capsys: Any) -> None:
-        study = write(tmp_path, world, miss=False)
-        (tmp_path / "pool.csv").write_text("id,risk\nlow-1,low\nx,low\nx,low\n", encoding="utf-8")
-        code, _, err = run(capsys, "labels", "next", study, "--unlabelled", tmp_path / "pool.csv")
+    def test_next_leaves_out_what_is_labelled_and_refuses_what_stands_twice(
+        self, tmp_path: Path, world: Any, capsys: Any
+    ) -> None:
+        study, pool, out = write(tmp_path, world, miss=False), tmp_path / "pool.csv", tmp_path / "next.json"
+        pool.write_text("id,risk,prompt\nlow-1,low,a\nx,low,b\nhigh-2,high,c\n", encoding="utf-8")
+        code, _, err = run(capsys, "labels", "next", study, "--unlabelled", pool, "--json", out)
+        assert code == 0
+        assert "2 items are labelled already, and left out of the pool" in err
+        assert json.loads(out.read_text(encoding="utf-8"))["ids"] == ["x"]
+        pool.write_text("id,risk\nx,low\nx,low\n", encoding="utf-8")
+        code, _, err = run(capsys, "labels", "next", study, "--unlabelled", pool)
         assert code == 2
-        assert "labelled already" in err
         assert "also stands on" in err
+
+    def test_next_says_how_classes_keep_their_share_of_the_traffic(
+        self, tmp_path: Path, world: Any, capsys: Any
+    ) -> None:
+        """400 items of each class, each of weight 1; of weight 2 each, 100 more of the class that decides."""
+        study, pool, out = write(tmp_path, world, miss=False), tmp_path / "pool.csv", tmp_path / "next.json"
+        rows = "".join(f"h{i},high,2\n" for i in range(100))
+        pool.write_text(f"id,risk,weight\n{rows}l,low,2\n", encoding="utf-8")
+        code, shown, _ = run(capsys, "labels", "next", study, "--unlabelled", pool, "--count", 100, "--json", out)
+        assert code == 0
+        found = json.loads(out.read_text(encoding="utf-8"))
+        assert [row["label"] for row in found["classes"]] == [0, 100]
+        scales = found["weight_scales"]
+        assert scales == {"low": 1, "high": pytest.approx(400 / 600, rel=1e-5)}
+        assert 400 * scales["low"] == pytest.approx((400 + 100 * 2) * scales["high"], rel=1e-5)
+        assert "keeps its share of the traffic: low 1, high 0.666667" in shown
 
     def test_sample_from_log_to_labels(self, tmp_path: Path, capsys: Any) -> None:
         rng = np.random.default_rng(2)
