@@ -177,7 +177,7 @@ def _scale_lines(scales: Mapping[str, float]) -> list[str]:
         return []
     said = ", ".join(f"{visible(name, 60)} {scale:.6g}" for name, scale in scales.items())
     return [
-        "These draw the classes unequally. Once they are labelled, multiply all weights of a class, of old and new "
+        "These draw the classes unequally. Once they are labelled, multiply all weights of a class, old and new "
         f"items, so that it keeps its share of the traffic: {said}"
     ]
 
