@@ -88,5 +88,5 @@ def check_replay(top: Section, tiers: Sequence[Tier], routers: Sequence[Router])
         top.fault("outcomes", what, "name the file of recorded outcomes, or write model: for each tier")
     if not top.has("rubric"):
         what = "is missing, and without outcomes the replies have to be graded"
-        fix = "name the file of recorded outcomes under outcomes (it may come after labels and routers), or a rubric"
+        fix = "name the file of recorded outcomes under outcomes (it may come after labels, routers), or a rubric"
         top.fault("rubric", what, fix)

@@ -95,7 +95,8 @@ def next_labels(
         names = [pool.ids[int(i)] for i in np.flatnonzero(pool.risk == r)]
         chosen += draw_ids(names, quota.label, seed, quota.bound.name)
     where = {name: i for i, name in enumerate(pool.ids)}
-    scales = _scales(read, labels, pool, [where[name] for name in chosen])
+    # Where no look is left, the labels at hand go into nothing.
+    scales = None if budget.fresh else _scales(read, labels, pool, [where[name] for name in chosen])
     if out is not None:
         at = [where[name] for name in draw_ids(chosen, len(chosen), seed, "order")]
         write_table(out, {name: [values[i] for i in at] for name, values in pool.columns.items()})
@@ -172,7 +173,9 @@ def _scales(study: RoutingStudy, labels: LabelSet, pool: _Pool, at: Sequence[int
     return {name: float(f"{scale[r]:.6g}") for r, name in enumerate(study.risk)}
 
 
-def _scale_lines(scales: Mapping[str, float]) -> list[str]:
+def _scale_lines(scales: Mapping[str, float] | None) -> list[str]:
+    if scales is None:
+        return ["A fresh sample needs every class by its traffic: evalkit labels sample draws one."]
     if len(set(scales.values())) < 2:
         return []
     said = ", ".join(f"{visible(name, 60)} {scale:.6g}" for name, scale in scales.items())

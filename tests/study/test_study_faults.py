@@ -258,7 +258,7 @@ def test_without_outcomes_the_models_and_the_rubric_are_needed(write: Write) -> 
     assert len(messages) == 2
     assert "outcomes: is missing, and these tiers name no model to call: cheap, strong" in messages[0]
     assert "rubric: is missing" in messages[1]
-    assert "under outcomes (it may come after labels and routers), or a rubric" in messages[1]
+    assert "under outcomes (it may come after labels, routers), or a rubric" in messages[1]
 
 
 def test_columns_written_the_wrong_way_round_are_named(write: Write) -> None:

@@ -336,6 +336,19 @@ class TestNextAndSample:
         assert 400 * scales["low"] == pytest.approx((400 + 100 * 2) * scales["high"], rel=1e-5)
         assert "keeps its share of the traffic: low 1, high 0.666667" in shown
 
+    def test_next_refers_to_a_fresh_sample_where_no_look_is_left(
+        self, tmp_path: Path, world: Any, capsys: Any
+    ) -> None:
+        study, pool, out = write(tmp_path, world, miss=False), tmp_path / "pool.csv", tmp_path / "next.json"
+        pool.write_text("id,risk\nh,high\n", encoding="utf-8")
+        look = {"key": "0" * 64, "delta": 0.05, "first_at": "2026-01-01T00:00:00Z"}
+        record = {"schema": "evalkit.looks/1", "looks": [look]}
+        (tmp_path / "labels.jsonl.looks.json").write_text(json.dumps(record), encoding="utf-8")
+        code, shown, _ = run(capsys, "labels", "next", study, "--unlabelled", pool, "--json", out)
+        assert code == 0
+        assert json.loads(out.read_text(encoding="utf-8"))["weight_scales"] is None
+        assert "A fresh sample needs every class by its traffic" in shown
+
     def test_sample_from_log_to_labels(self, tmp_path: Path, capsys: Any) -> None:
         rng = np.random.default_rng(2)
         secret = "dana.reyes@example.com"
