@@ -30,6 +30,8 @@ _TOOLS = ("server_tool_use", "serverToolUsage", "server_tool_use_details")
 _NO_FEE = frozenset({"tool_calls_requested", "web_fetch_requests"})
 _FEES = ("num_sources_used", "num_search_queries", "citation_tokens", "search_units")
 _PROCESSING = ("service_tier", "serviceTier", "speed", "inference_geo", "trafficType")
+_PASSES = "iterations"
+_TELLING = frozenset({*_DETAILS, *_MODALITIES, *_TOOLS, *_FEES, *_PROCESSING, _PASSES})
 _STANDARD = frozenset({"", "auto", "default", "standard", "on_demand", "global", "not_available"})
 
 
@@ -43,23 +45,29 @@ class Conditions:
     processing: str | None = None
 
 
+_NOTHING = Conditions()
+
+
 def read_conditions(raw: Mapping[str, Any], usage: Mapping[str, Any]) -> Conditions:
     """What the response `raw`, with `usage` inside or being the same, says beside its counts."""
+    if _TELLING.isdisjoint(usage) and (raw is usage or _TELLING.isdisjoint(raw)):
+        return _NOTHING
+    around = () if raw is usage else _processing(raw)
     return Conditions(
         media=", ".join(_media(usage)) or None,
         fees=", ".join(dict.fromkeys([*_fees(usage), *_left_out(usage)])) or None,
-        processing=", ".join(dict.fromkeys([*_processing(usage), *_processing(raw)])) or None,
+        processing=", ".join(dict.fromkeys([*_processing(usage), *around])) or None,
     )
 
 
 def _media(usage: Mapping[str, Any]) -> Iterator[str]:
     for details in _DETAILS:
         inner = usage.get(details)
-        if isinstance(inner, Mapping):
+        if inner and isinstance(inner, Mapping):
             yield from (f"{name} {inner[name]!s:.20}" for name in _OTHER_MEDIA if inner.get(name))
     for details in _MODALITIES:
         inner = usage.get(details)
-        for part in inner if isinstance(inner, Sequence) and not isinstance(inner, str) else ():
+        for part in inner if inner and isinstance(inner, Sequence) and not isinstance(inner, str) else ():
             if isinstance(part, Mapping) and part.get("tokenCount") and part.get("modality") not in _TEXT:
                 yield f"{details} {part.get('modality')!s:.20} {part['tokenCount']!s:.20}"
 
@@ -67,11 +75,11 @@ def _media(usage: Mapping[str, Any]) -> Iterator[str]:
 def _fees(usage: Mapping[str, Any]) -> Iterator[str]:
     for details in _DETAILS:
         inner = usage.get(details)
-        if isinstance(inner, Mapping) and inner.get("web_search_requests"):
+        if inner and isinstance(inner, Mapping) and inner.get("web_search_requests"):
             yield f"web_search_requests {inner['web_search_requests']!s:.20}"
     for tools in _TOOLS:
         inner = usage.get(tools)
-        if isinstance(inner, Mapping):
+        if inner and isinstance(inner, Mapping):
             yield from (
                 f"{name!s:.40} {used!s:.20}" for name, used in inner.items() if used and name not in _NO_FEE
             )
@@ -80,8 +88,8 @@ def _fees(usage: Mapping[str, Any]) -> Iterator[str]:
 
 def _left_out(usage: Mapping[str, Any]) -> Iterator[str]:
     """Passes of other kinds or models inside one request, whose tokens the totals of the usage do not hold."""
-    passes = usage.get("iterations")
-    for one in passes if isinstance(passes, Sequence) and not isinstance(passes, str) else ():
+    passes = usage.get(_PASSES)
+    for one in passes if passes and isinstance(passes, Sequence) and not isinstance(passes, str) else ():
         if isinstance(one, Mapping) and one.get("type") != "message":
             by = f" by {one['model']!s:.60}" if one.get("model") else ""
             yield f"a pass of type {one.get('type')!s:.40}{by}"
@@ -90,6 +98,8 @@ def _left_out(usage: Mapping[str, Any]) -> Iterator[str]:
 def _processing(said: Mapping[str, Any]) -> Iterator[str]:
     for name in _PROCESSING:
         value = said.get(name)
+        if value is None:
+            continue
         if isinstance(value, Mapping):
             value = value.get("type")
         if value is not None and str(value).lower() not in _STANDARD:

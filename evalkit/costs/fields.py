@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["Counts", "read_counts", "usage_of"]
@@ -102,10 +103,7 @@ _PATHS = {
     for kind, names in _NAMES.items()
 }
 _KNOWN = frozenset(part for paths in _PATHS.values() for name, head, _ in paths for part in (name, head))
-_KINDS = {
-    part: tuple(kind for kind, paths in _PATHS.items() if any(part in path[:2] for path in paths))
-    for part in _KNOWN
-}
+_WHOLE_NAMES = frozenset(name for names in _NAMES.values() for name in names)
 _STANDARD = {
     "input": "input_tokens",
     "output": "output_tokens",
@@ -144,7 +142,7 @@ def usage_of(raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return None
     for key in ("usage", "usageMetadata", "usageDetails", "meta"):
         inner = raw.get(key)
-        if isinstance(inner, Mapping) and (key != "meta" or "billed_units" in inner):
+        if inner is not None and isinstance(inner, Mapping) and (key != "meta" or "billed_units" in inner):
             return inner
     return raw if _KNOWN & raw.keys() else None
 
@@ -152,20 +150,20 @@ def usage_of(raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 def read_counts(usage: Mapping[str, Any]) -> Counts:
     """The counts of a usage. Those that are no whole numbers, negative or at odds with others are a `problem`."""
     billed = usage.get("billed_units")
-    if isinstance(billed, Mapping):  # what was processed stands beside what is billed
+    if billed is not None and isinstance(billed, Mapping):  # what was processed stands beside what is billed
         if usage.get("cached_tokens"):
             what = f"cached_tokens {usage['cached_tokens']!r:.60} beside billed_units"
             return Counts(problem=f"{what}: it is not said how they are billed")
         return read_counts(billed)
-    values: dict[str, int | None] = {}
+    values: dict[str, int | None] = dict.fromkeys(_PATHS)
     names = dict(_STANDARD)
-    there = {kind for part in usage for kind in _KINDS.get(part, ())}
-    for kind, known in _PATHS.items():
-        found = list(_found(usage, known)) if kind in there else ()
+    for kind, known in _paths_among(tuple(part for part in usage if part in _KNOWN)):
+        found = list(_found(usage, known))
         if not found:
-            values[kind] = None
             continue
         for name, value in found:
+            if type(value) is int and value >= 0:
+                continue
             if isinstance(value, str) and value.isascii() and value.isdigit() and "." in name:
                 continue  # 64-bit numbers are text in trace files
             if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
@@ -218,10 +216,19 @@ def _joined(usage: Mapping[str, Any], values: dict[str, int | None], names: dict
 def _unknown_buckets(usage: Mapping[str, Any]) -> Iterator[str]:
     """Of disjoint buckets, those that are not known: their tokens would be lost."""
     if "input" in usage or "output" in usage:
-        known = {name for names in _NAMES.values() for name in names}
         for name, value in usage.items():
-            if name.startswith(("input_", "output_")) and name not in known and value:
+            if name.startswith(("input_", "output_")) and name not in _WHOLE_NAMES and value:
                 yield f"{name} {value!r:.60}"
+
+
+@lru_cache(maxsize=1024)
+def _paths_among(known: tuple[str, ...]) -> tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]:
+    """By kind, the paths that can lead to a count in a usage with these known names, which many usages share."""
+    among = {
+        kind: tuple(path for path in paths if path[0] in known or (path[2] and path[1] in known))
+        for kind, paths in _PATHS.items()
+    }
+    return tuple((kind, paths) for kind, paths in among.items() if paths)
 
 
 def _found(usage: Mapping[str, Any], known: tuple[tuple[str, str, str], ...]) -> Iterator[tuple[str, Any]]:

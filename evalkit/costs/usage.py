@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from evalkit.costs.conditions import read_conditions
+from evalkit.costs.conditions import Conditions, read_conditions
 from evalkit.costs.fields import Counts, read_counts, usage_of
 from evalkit.costs.layouts import GEMINI, Layout, known_layout
 
 __all__ = ["Reading", "Usage", "constant_counts", "normal_usage"]
+
+_COUNTS = (
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "cache_write_1h_tokens",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +74,8 @@ class Usage:
 
     def contradiction(self) -> str | None:
         """What breaks the normal form in the counts themselves; None where they can be priced."""
-        counts = {
-            "input_tokens": self.input_tokens,
-            "cache_read_tokens": self.cache_read_tokens,
-            "cache_write_tokens": self.cache_write_tokens,
-            "output_tokens": self.output_tokens,
-            "reasoning_tokens": self.reasoning_tokens,
-            "cache_write_1h_tokens": self.cache_write_1h_tokens,
-        }
-        for name, count in counts.items():
+        for name in _COUNTS:
+            count = getattr(self, name)
             if count is not None and count < 0:
                 return f"{name} is {count}, below 0"
         if self.input_tokens is None or self.output_tokens is None:
@@ -114,6 +117,8 @@ def normal_usage(raw: Mapping[str, Any] | None, layout: Layout | None = None) ->
         )
     said = read_conditions(raw or {}, found)
     usage = _of_counts(read_counts(found), known_layout(found), layout)
+    if said == Conditions():
+        return usage
     return replace(usage, media=said.media, fees=said.fees, processing=said.processing)
 
 
@@ -123,8 +128,8 @@ def _of_counts(counts: Counts, known: Layout, declared: Layout | None) -> Usage:
     if known is GEMINI and counts.output is None and counts.input is not None and counts.total is not None:
         counts = replace(counts, output=0)  # it leaves out what is 0; the total must agree
     if declared is not None:
-        chosen = _form(counts, declared.cache_inside is not False, declared.reasoning_inside is not False)
-        return _checked(counts, chosen, f"declared: {declared}")
+        pair = declared.cache_inside is not False, declared.reasoning_inside is not False
+        return _checked(counts, *pair, f"declared: {declared}")
     return _decided(counts, known)
 
 
@@ -144,10 +149,14 @@ def _decided(counts: Counts, known: Layout) -> Usage:
         possible = [pair for pair in candidates if _form(counts, *pair).contradiction() is None]
         candidates = possible or candidates
     if len(candidates) == 1:
-        pair = candidates[0]
-        shown = Layout(known.name, cache_inside=pair[0], reasoning_inside=pair[1])
-        return _checked(counts, _form(counts, *pair), f"{shown}; {decided_by}")
+        return _checked(counts, *candidates[0], _decision(known.name, *candidates[0], decided_by))
     return _ambiguous(counts, candidates)
+
+
+@lru_cache(maxsize=256)
+def _decision(name: str, cache_inside: bool, reasoning_inside: bool, decided_by: str) -> str:
+    """A layout in words, and what decided it: one text for all requests of which it is true."""
+    return f"{Layout(name, cache_inside=cache_inside, reasoning_inside=reasoning_inside)}; {decided_by}"
 
 
 def _allowed(known: Layout, counts: Counts, cache_inside: bool, reasoning_inside: bool) -> bool:
@@ -169,7 +178,7 @@ def _sum(counts: Counts, cache_inside: bool, reasoning_inside: bool) -> int:
     return total + (0 if cache_inside else counts.cached) + (0 if reasoning_inside else counts.reasoning or 0)
 
 
-def _form(counts: Counts, cache_inside: bool, reasoning_inside: bool) -> Usage:
+def _form(counts: Counts, cache_inside: bool, reasoning_inside: bool, layout: str = "normal form") -> Usage:
     prompt, output = counts.input, counts.output
     return Usage(
         input_tokens=None if prompt is None else prompt + (0 if cache_inside else counts.cached),
@@ -178,14 +187,16 @@ def _form(counts: Counts, cache_inside: bool, reasoning_inside: bool) -> Usage:
         output_tokens=None if output is None else output + (0 if reasoning_inside else counts.reasoning or 0),
         reasoning_tokens=counts.reasoning,
         cache_write_1h_tokens=counts.cache_write_1h,
+        layout=layout,
     )
 
 
-def _checked(counts: Counts, usage: Usage, layout: str) -> Usage:
-    """The usage, marked where it contradicts itself, in the names that the provider gave the counts."""
+def _checked(counts: Counts, cache_inside: bool, reasoning_inside: bool, layout: str) -> Usage:
+    """One reading of the counts, marked where it contradicts itself, in the names that the provider gave them."""
+    usage = _form(counts, cache_inside, reasoning_inside, layout)
     problem = usage.contradiction()
     if problem is None:
-        return replace(usage, layout=layout)
+        return usage
     names = counts.names
     fix = "store the raw usage and check what the provider's counts mean"
     if usage.input_tokens is not None and counts.cached > usage.input_tokens:
@@ -205,9 +216,9 @@ def _checked(counts: Counts, usage: Usage, layout: str) -> Usage:
 def _no_reading_fits(counts: Counts, known: Layout) -> Usage:
     names = counts.names
     if counts.input is None or counts.output is None:
-        return _checked(counts, _form(counts, True, True), known.name)
+        return _checked(counts, True, True, known.name)
     if counts.cached > counts.input and known.cache_inside is not False:
-        return _checked(counts, _form(counts, True, True), known.name)
+        return _checked(counts, True, True, known.name)
     parts = [f"{names['input']} {counts.input}", f"{names['output']} {counts.output}"]
     for key, count in (
         ("cache_read", counts.cache_read),
