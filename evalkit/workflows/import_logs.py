@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -62,7 +61,7 @@ def run_logs(
     say_at_work("reading", files, quiet=quiet)
     found = read_logs(files, encoding=encoding)
     if model is not None:
-        found.calls = [call if call.model else replace(call, requested=model) for call in found.calls]
+        found.calls = [call if call.model else call._replace(requested=model) for call in found.calls]
     lines = [_summary(found)]
     notices: list[str] = []
     table = requests = None

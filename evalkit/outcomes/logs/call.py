@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -33,6 +32,8 @@ __all__ = [
 Note = Callable[[str, str], None]
 """Counts what cannot be mapped: its kind (the same words each time), and what stands there."""
 
+_UNKNOWN_USAGE = Usage()
+_NUMBERS = (int, float)  # and truth values, which are whole numbers
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = 2**53
 _LONGEST_ID = 500
@@ -51,8 +52,7 @@ class Instant(NamedTuple):
         return (_EPOCH + timedelta(microseconds=self.us)).isoformat() if self.zoned else None
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedCall:
+class LoggedCall(NamedTuple):
     """One request to a model, as far as its log tells; None is unknown.
 
     `requested` and `served` are model names, `names` further names a tier may be chosen by. `failed` says that no
@@ -71,7 +71,7 @@ class LoggedCall:
     error: str | None = None
     finish_reason: str | None = None
     score: float | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = _UNKNOWN_USAGE
     raw_usage: Mapping[str, Any] | None = None
     logged_cost_usd: float | None = None
     ttft_s: float | None = None
@@ -113,7 +113,7 @@ def identifier(value: Any) -> str | None:
 
 def number(value: Any, most: float = float(_MOST)) -> float | None:
     """`value` where it is a number from 0 to `most`."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS) or not 0 <= value <= most:
         return None
     return float(value) if math.isfinite(value) else None
 
@@ -156,7 +156,7 @@ def elapsed_s(start: Instant | None, end: Instant | None, note: Note) -> float |
 
 def plain_usage(raw: Any) -> dict[str, Any]:
     """The counts of a usage and the short words beside them, nothing else: no text of a request, nothing deep."""
-    return _plain(raw, 0) if isinstance(raw, Mapping) else {}
+    return _plain(raw, 0) if isinstance(raw, dict) else {}
 
 
 def _plain(raw: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -167,19 +167,19 @@ def _plain(raw: Mapping[str, Any], depth: int) -> dict[str, Any]:
         if isinstance(value, dict):
             if depth < _USAGE_DEPTH:
                 kept[name] = _plain(value, depth + 1)
-        elif isinstance(value, bool | int | float):
+        elif isinstance(value, _NUMBERS):
             kept[name] = value
         elif isinstance(value, str) and len(value) <= 40:
             kept[name] = visible(value, 40)
         elif isinstance(value, list) and depth < _USAGE_DEPTH:
-            kept[name] = [_plain(part, depth + 1) for part in value[:20] if isinstance(part, Mapping)]
+            kept[name] = [_plain(part, depth + 1) for part in value[:20] if isinstance(part, dict)]
     return kept
 
 
 def usage_or_note(raw: Mapping[str, Any], note: Note, *, failed: bool = False) -> Usage:
     """The normal form of `raw` (made by `plain_usage`). Counts that cannot be read are unknown, and noted; that a
     failed request has none is no news."""
-    if any(isinstance(value, int) and abs(value) > _MOST for value in _leaves(raw)):
+    if _too_large(raw):
         note("token counts that cannot be read", "a count is too large")
         return Usage(problem="a count is too large", fix="check how the log was written")
     usage = normal_usage(raw)
@@ -191,11 +191,12 @@ def usage_or_note(raw: Mapping[str, Any], note: Note, *, failed: bool = False) -
     return usage
 
 
-def _leaves(raw: Mapping[str, Any]) -> list[Any]:
-    found: list[Any] = []
-    for value in raw.values():
-        found += _leaves(value) if isinstance(value, dict) else [value]
-    return found
+def _too_large(raw: Mapping[str, Any]) -> bool:
+    """Whether a count, however deep, is beyond what is exact everywhere."""
+    return any(
+        _too_large(value) if isinstance(value, dict) else isinstance(value, int) and abs(value) > _MOST
+        for value in raw.values()
+    )
 
 
 def error_text(*parts: Any) -> str:
@@ -217,7 +218,7 @@ def messages_of(value: Any, note: Note) -> tuple[Mapping[str, str], ...] | None:
         except StrictJSONError:
             note("a prompt that is no JSON", "")
             return None
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         value = value.get("messages")
     if not isinstance(value, list):
         return None
@@ -228,7 +229,8 @@ def messages_of(value: Any, note: Note) -> tuple[Mapping[str, str], ...] | None:
         if role is None:
             note("a message without a role", "")
         elif content:
-            found.append({"role": sys.intern(role[:40]), "content": content})
+            # A log repeats its texts, system prompts and earlier turns: each is kept once.
+            found.append({"role": sys.intern(role[:40]), "content": sys.intern(content)})
     return tuple(found) or None
 
 

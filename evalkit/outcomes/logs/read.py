@@ -20,6 +20,7 @@ from evalkit.tabular.spread import spread
 __all__ = ["LoggedCalls", "read_logs"]
 
 _MOST_LEVELS = 60
+_CONTAINERS = (dict, list)
 _LISTS = ("data", "observations", "records", "rows")
 _CLIMB = 100
 _PART_LINES = 500
@@ -212,20 +213,23 @@ def _map_part(part: _Part) -> _Mapped:
 
 def _parsed(text: str) -> Any:
     value = parse_json(text)
-    if text.count("[") + text.count("{") > _MOST_LEVELS:
-        level = [value]
-        for _ in range(_MOST_LEVELS):
-            level = [
-                inner
-                for outer in level
-                for inner in (outer.values() if isinstance(outer, dict) else outer)
-                if isinstance(inner, dict | list)
-            ] if isinstance(value, dict | list) else []  # fmt: skip
-            if not level:
-                break
-        if level:
-            raise StrictJSONError(f"is nested more than {_MOST_LEVELS} levels deep")
+    if text.count("[") + text.count("{") > _MOST_LEVELS and _too_deep(value):
+        raise StrictJSONError(f"is nested more than {_MOST_LEVELS} levels deep")
     return value
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(_MOST_LEVELS):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, _CONTAINERS)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _leave_out_outer(found: LoggedCalls, parents: Mapping[tuple[str, str], tuple[str, str]]) -> None:

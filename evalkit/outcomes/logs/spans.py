@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalkit.outcomes.logs.call import Instant, Note, identifier, instant, nested, text
 
 __all__ = ["Span", "fits_otlp", "fits_sdk", "otlp_spans", "sdk_span"]
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """One span: its place in the trace, its attributes by name, its times and what became of it."""
 
     trace: str
@@ -39,7 +37,7 @@ def fits_otlp(record: Mapping[str, Any]) -> bool:
 
 def fits_sdk(record: Mapping[str, Any]) -> bool:
     """One span as tracing SDKs write it."""
-    return isinstance(record.get("context"), Mapping) and isinstance(record.get("attributes"), Mapping)
+    return isinstance(record.get("context"), dict) and isinstance(record.get("attributes"), dict)
 
 
 def otlp_spans(record: Mapping[str, Any], note: Note) -> Iterator[Span]:
@@ -47,7 +45,7 @@ def otlp_spans(record: Mapping[str, Any], note: Note) -> Iterator[Span]:
     for resource in _list(record.get("resourceSpans")):
         for scope in _list(nested(resource, "scopeSpans")):
             for raw in _list(nested(scope, "spans")):
-                if isinstance(raw, Mapping) and (span := _otlp_span(raw, note)) is not None:
+                if isinstance(raw, dict) and (span := _otlp_span(raw, note)) is not None:
                     yield span
 
 
@@ -119,7 +117,7 @@ def _attributes(raw: Any, note: Note) -> dict[str, Any] | None:
 
 
 def _value(raw: Any) -> Any:
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         return None
     for name in ("stringValue", "boolValue", "doubleValue"):
         if name in raw:
