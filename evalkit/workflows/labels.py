@@ -46,9 +46,9 @@ def names_in(option: str, text: str | None, least: int = 1) -> tuple[str, ...]:
     """A comma-separated list of names, each once."""
     names = [nfc(part.strip()) for part in (text or "").split(",")]
     if len(names) < least or not all(names):
-        raise InputError(
-            Fault(f"{quoted(text or '')} is not a list of names", f"write {option} a,b,c", field=option)
-        )
+        few = f" of {least} or more" if least > 1 else ""
+        what = f"{quoted(text or '')} is not a list of names{few}"
+        raise InputError(Fault(what, f"write {option} a,b,c", field=option))
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(Fault(f"names {quoted(twice[0])} twice", "name it once", field=option))

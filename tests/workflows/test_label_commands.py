@@ -15,7 +15,8 @@ import pytest
 from scipy.stats import beta
 
 from evalkit.cli.app import main
-from evalkit.workflows.labels import say_at_work, show
+from evalkit.errors import InputError
+from evalkit.workflows.labels import names_in, say_at_work, show
 
 STUDY = """study: planted
 kind: routing
@@ -473,3 +474,10 @@ def test_work_on_a_large_file_is_said_at_a_terminal_only(
     monkeypatch.setattr("evalkit.workflows.labels.fitted", lambda text, stream: text)
     say_at_work("reading", [large], quiet=False)
     assert capsys.readouterr().err == "reading large.jsonl (12 MB)\n"
+
+
+def test_one_name_where_several_are_needed_is_told_so() -> None:
+    with pytest.raises(InputError, match=r'"cheap" is not a list of names of 2 or more. Fix: write --tiers a,b,c'):
+        names_in("--tiers", "cheap", least=2)
+    with pytest.raises(InputError, match=r'"a,,b" is not a list of names. Fix'):
+        names_in("--risk-classes", "a,,b")
