@@ -2,75 +2,75 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import IO, Any, NamedTuple
 
-from evalkit.errors import Fault, InputError, visible
-from evalkit.outcomes.logs.call import LoggedCall
-from evalkit.outcomes.logs.registry import RECORD_FORMATS, SPAN_FORMATS, calls_in
+from evalkit.errors import Fault, InputError
+from evalkit.outcomes.logs.records import LoggedCalls, Parents, Part, map_part, map_record, parsed, parts_of
+from evalkit.outcomes.logs.registry import RECORD_FORMATS, SPAN_FORMATS
 from evalkit.tabular.faults import Faults
 from evalkit.tabular.ids import is_rounded, rounded_words
-from evalkit.tabular.json_rows import StrictJSONError, parse_json
+from evalkit.tabular.json_rows import StrictJSONError
 from evalkit.tabular.source import Located, check_encoding, decoded_lines, locate, open_binary
 from evalkit.tabular.spread import spread
 
 __all__ = ["LoggedCalls", "read_logs"]
 
-_MOST_LEVELS = 60
-_CONTAINERS = (dict, list)
 _LISTS = ("data", "observations", "records", "rows")
 _CLIMB = 100
-_PART_LINES = 500
-_PART_CHARACTERS = 2**20
 _LEAST_PARTS = 6  # fewer are read before another process has started
-_Parents = dict[tuple[str, str], tuple[str, str]]
 INSIDE = "a call around another call, which is the one that counts"
 
 
-@dataclass
-class LoggedCalls:
-    """Calls in file order, where each stands, and what could not be mapped: how often, the first of each kind."""
+class _Source:
+    """One file, and what is wrong with it."""
 
-    calls: list[LoggedCall] = field(default_factory=list)
-    places: list[str] = field(default_factory=list)
-    records: int = 0
-    unmapped: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, str] = field(default_factory=dict)
+    def __init__(self, file: str | Path, encoding: str | None) -> None:
+        self.records = Faults(str(file))
+        self.end = Faults(str(file))
+        """What is no text: nothing behind it was read."""
+        self.lost: tuple[Fault, ...] = ()
+        """Why nothing of the file counts."""
+        self.encoding = ""
+        self.located: Located | None = None
+        try:
+            located = locate(file)
+            if located.format not in {"json", "jsonl", "csv"}:
+                what, fix = "is no log that can be read", "export it as JSON, JSONL or CSV"
+                raise InputError(Fault(what, fix, file=located.file))
+            self.encoding = check_encoding(encoding, located.file)
+            self.located = located
+        except InputError as error:
+            self.lost = tuple(error.faults)
 
-    def note(self, place: str, kind: str, detail: str) -> None:
-        """Count one that cannot be mapped."""
-        self.unmapped[kind] += 1
-        if kind not in self.examples:
-            self.examples[kind] = f"{place}: {visible(detail, 160)}" if detail else place
+    @property
+    def of_lines(self) -> bool:
+        """Whether each line is a record, so that the lines can be read by several processes."""
+        return self.located is not None and self.located.format == "jsonl"
 
-    def extend(self, more: LoggedCalls) -> None:
-        """Add what stands behind, as if it had been read here."""
-        self.calls += more.calls
-        self.places += more.places
-        self.records += more.records
-        self.unmapped.update(more.unmapped)
-        for kind, example in more.examples.items():
-            self.examples.setdefault(kind, example)
+    def lines(self) -> Iterator[str]:
+        """The lines until the end, or until what is no text."""
+        if self.located is None:
+            return
+        try:
+            with open_binary(self.located) as stream:
+                yield from decoded_lines(stream, self.encoding, self.end)
+        except InputError as error:
+            if not self.end:
+                self.lost = tuple(error.faults)
 
-
-class _Part(NamedTuple):
-    """Lines of a file that stand together, the first of them line `line`, with `row` rows before it."""
-
-    file: str
-    line: int
-    row: int
-    lines: list[str]
-
-
-class _Mapped(NamedTuple):
-    """What a part holds: its calls, which span stands in which, and its damaged lines."""
-
-    found: LoggedCalls
-    parents: _Parents
-    faults: list[Fault]
+    def faults(self) -> Sequence[Fault]:
+        """All of them: of the file itself, or those of its records and then what is no text."""
+        if self.lost:
+            return self.lost
+        for fault in self.end:
+            self.records.add(fault)
+        try:
+            self.records.raise_if_any()
+        except InputError as error:
+            return error.faults
+        return ()
 
 
 def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> LoggedCalls:
@@ -81,13 +81,15 @@ def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> Lo
     that stand twice with different content, and files without any call.
     """
     found = LoggedCalls()
-    parents: _Parents = {}
-    faults: list[Fault] = []
-    for file in files:
-        try:
-            _read_file(file, encoding, found, parents)
-        except InputError as error:
-            faults += error.faults
+    parents: Parents = {}
+    sources = [_Source(file, encoding) for file in files]
+    for of_lines, together in groupby(sources, key=lambda source: source.of_lines):
+        if of_lines:
+            _read_lines(list(together), found, parents)
+        else:
+            for source in together:
+                _read_whole(source, found, parents)
+    faults = [fault for source in sources for fault in source.faults()]
     if faults:
         raise InputError(faults)
     _leave_out_outer(found, parents)
@@ -102,134 +104,54 @@ def read_logs(files: Sequence[str | Path], *, encoding: str | None = None) -> Lo
     return found
 
 
-def _read_file(file: str | Path, encoding: str | None, found: LoggedCalls, parents: _Parents) -> None:
-    located = locate(file)
-    faults = Faults(located.file)
-    if located.format not in {"json", "jsonl", "csv"}:
-        faults.stop(Fault("is no log that can be read", "export it as JSON, JSONL or CSV", file=located.file))
-    encoding = check_encoding(encoding, located.file)
-    if located.format == "csv":
-        from evalkit.outcomes.logs.csv_records import csv_records
-
-        for line, record in csv_records(located, encoding, faults):
-            _map(f"{located.file}:{line}", record, found, parents)
-    else:
-        with open_binary(located) as stream:
-            if located.format == "jsonl":
-                _read_lines(located, stream, encoding, found, parents, faults)
-            else:
-                _read_document(located, stream, encoding, found, parents, faults)
-    faults.raise_if_any()
-
-
-def _map(place: str, record: Any, found: LoggedCalls, parents: _Parents) -> None:
-    found.records += 1
-
-    def note(kind: str, detail: str) -> None:
-        found.note(place, kind, detail)
-
-    if not isinstance(record, dict):
-        note("a record that is no object", "")
+def _read_whole(source: _Source, found: LoggedCalls, parents: Parents) -> None:
+    """Read a file that is not one record a line."""
+    if source.located is None:
         return
-    for call in calls_in(record, note, parents):
-        found.calls.append(call)
-        found.places.append(place)
-
-
-def _read_document(
-    located: Located, stream: IO[bytes], encoding: str, found: LoggedCalls, parents: _Parents, faults: Faults
-) -> None:
-    text = "".join(decoded_lines(stream, encoding, faults))
     try:
-        document = _parsed(text)
+        if source.located.format == "csv":
+            from evalkit.outcomes.logs.csv_records import csv_records
+
+            for line, record in csv_records(source.located, source.encoding, source.records):
+                map_record(f"{source.located.file}:{line}", record, found, parents)
+        else:
+            _read_document(source, source.located, found, parents)
+        source.records.raise_if_any()
+    except InputError as error:
+        source.lost = tuple(error.faults)
+
+
+def _read_document(source: _Source, located: Located, found: LoggedCalls, parents: Parents) -> None:
+    with open_binary(located) as stream:
+        text = "".join(decoded_lines(stream, source.encoding, source.records))
+    try:
+        document = parsed(text)
     except StrictJSONError as error:
         if "Extra data" in str(error):  # lines of JSON under the name of a document
-            _gather(_parts(located.file, text.splitlines()), found, parents, faults)
+            _gather(parts_of(0, located.file, text.splitlines()), [source], found, parents)
             return
-        faults.stop(Fault(str(error), "write the file again as strict JSON", file=located.file))
+        source.records.stop(Fault(str(error), "write the file again as strict JSON", file=located.file))
     if isinstance(document, Mapping):
         inner = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), None)
         document = [document] if inner is None else inner
     for row, record in enumerate(document if isinstance(document, list) else [document], start=1):
-        _map(f"{located.file}, record {row}", record, found, parents)
+        map_record(f"{located.file}, record {row}", record, found, parents)
 
 
-def _read_lines(
-    located: Located, stream: IO[bytes], encoding: str, found: LoggedCalls, parents: _Parents, faults: Faults
-) -> None:
-    """Read until the end, or until what is no text, which is told with the damaged lines before it."""
-    end = Faults(located.file)
-
-    def lines() -> Iterator[str]:
-        try:
-            yield from decoded_lines(stream, encoding, end)
-        except InputError:
-            if not end:
-                raise
-
-    _gather(_parts(located.file, lines()), found, parents, faults)
-    for fault in end:
-        faults.stop(fault)
+def _read_lines(sources: Sequence[_Source], found: LoggedCalls, parents: Parents) -> None:
+    """Read files of one record a line. Where lines are damaged, those behind them are read for their faults."""
+    parts = (
+        part for at, source in enumerate(sources) for part in parts_of(at, source.records.file, source.lines())
+    )
+    _gather(parts, sources, found, parents)
 
 
-def _parts(file: str, lines: Iterable[str]) -> Iterator[_Part]:
-    held: list[str] = []
-    first, row, rows, size = 1, 0, 0, 0
-    for number, line in enumerate(lines, start=1):
-        held.append(line)
-        rows += not line.isspace() and line != ""
-        size += len(line)
-        if len(held) == _PART_LINES or size >= _PART_CHARACTERS:
-            yield _Part(file, first, row, held)
-            held, first, row, size = [], number + 1, rows, 0
-    if held:
-        yield _Part(file, first, row, held)
-
-
-def _gather(parts: Iterator[_Part], found: LoggedCalls, parents: _Parents, faults: Faults) -> None:
-    for mapped in spread(_map_part, parts, least=_LEAST_PARTS):
+def _gather(parts: Iterator[Part], sources: Sequence[_Source], found: LoggedCalls, parents: Parents) -> None:
+    for mapped in spread(map_part, parts, least=_LEAST_PARTS):
         found.extend(mapped.found)
         parents.update(mapped.parents)
         for fault in mapped.faults:
-            faults.add(fault, "line")
-
-
-def _map_part(part: _Part) -> _Mapped:
-    made = _Mapped(LoggedCalls(), {}, [])
-    row = part.row
-    for number, line in enumerate(part.lines, start=part.line):
-        if not line.strip():
-            continue
-        row += 1
-        try:
-            record = _parsed(line)
-        except StrictJSONError as error:
-            fix = "write one strict JSON object a line, or remove the line"
-            made.faults.append(Fault(str(error), fix, file=part.file, line=number, row=row))
-            continue
-        _map(f"{part.file}:{number}", record, made.found, made.parents)
-    return made
-
-
-def _parsed(text: str) -> Any:
-    value = parse_json(text)
-    if text.count("[") + text.count("{") > _MOST_LEVELS and _too_deep(value):
-        raise StrictJSONError(f"is nested more than {_MOST_LEVELS} levels deep")
-    return value
-
-
-def _too_deep(value: Any) -> bool:
-    level = [value] if isinstance(value, _CONTAINERS) else []
-    for _ in range(_MOST_LEVELS):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, _CONTAINERS)
-        ]
-        if not level:
-            return False
-    return True
+            sources[mapped.source].records.add(fault, "line")
 
 
 def _leave_out_outer(found: LoggedCalls, parents: Mapping[tuple[str, str], tuple[str, str]]) -> None:
