@@ -196,10 +196,10 @@ def _disagreements(ratings: Ratings) -> list[dict[str, Any]]:
 def _lines(ratings: Ratings, document: dict[str, Any]) -> list[str]:
     whole = document["all"]
     lines = [f"{len(ratings.annotators)} annotators, {whole['items']:,} items rated by two or more of them"]
-    lines.append(f"{'':<12}{'items':>7}  {'raw agreement':<20}{'alpha (ordinal)':<20}{'AC1':<18}".rstrip())
+    lines.append(f"{'':<10}{'items':>7}  {'raw agreement':<19}{'alpha (ordinal)':<22}{'AC1':<18}".rstrip())
     for name, row in (("all", whole), *document["by_risk"].items()):
         lines.append(
-            f"{_short(name, 11):<12}{row['items']:>7,}  {_shown(row['raw']):<20}{_shown(row['alpha_ordinal']):<20}"
+            f"{_short(name, 9):<10}{row['items']:>7,}  {_shown(row['raw']):<19}{_shown(row['alpha_ordinal']):<22}"
             f"{_shown(row['ac1']):<18}".rstrip()
         )
     if whole["items"] and not whole["disagreeing"]:

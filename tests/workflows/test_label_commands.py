@@ -229,6 +229,18 @@ class TestAgree:
         assert code == 0
         assert "2 items in dispute, widest apart first: i1, i3" in out
 
+    def test_columns_stand_apart_where_agreement_is_worse_than_chance(self, tmp_path: Path, capsys: Any) -> None:
+        for name, flip in (("a", 0), ("b", 1)):
+            rows = [f"i{i},low,{'strong' if (i + flip) % 7 == 0 else 'cheap'}" for i in range(40)]
+            (tmp_path / f"{name}.csv").write_text("\n".join(["id,risk,required_tier", *rows]), encoding="utf-8")
+        code, out, _ = run(capsys, "labels", "agree", tmp_path / "a.csv", tmp_path / "b.csv",
+                           "--tiers", "cheap,strong", "--risk-classes", "low")  # fmt: skip
+        assert code == 0
+        (row,) = (line for line in out.splitlines() if line.startswith("low"))
+        assert row.count("] ") == 2
+        assert " -0." in row
+        assert len(row) <= 80
+
     def test_every_label_that_is_no_tier_is_named(self, tmp_path: Path, capsys: Any) -> None:
         file = tmp_path / "rated.jsonl"
         rows = [
