@@ -14,13 +14,16 @@ from evalkit.outcomes.logs.call import LoggedCall
 
 __all__ = ["cut_request", "cut_system_prompt", "is_cut"]
 
-_LITELLM = re.compile(r"\(litellm_truncated(?: skipped)? \d+ chars")
+_LITELLM_START = "(litellm_truncated"
+_LITELLM = re.compile(re.escape(_LITELLM_START) + r"(?: skipped)? \d+ chars")
 _LANGFUSE = "<truncated due to size exceeding limit>"
 
 
 def is_cut(text: str | None) -> bool:
     """Whether the text bears the mark of a tool that cut it."""
-    return text is not None and (text.strip() == _LANGFUSE or _LITELLM.search(text) is not None)
+    return text is not None and (
+        text.strip() == _LANGFUSE or (_LITELLM_START in text and _LITELLM.search(text) is not None)
+    )
 
 
 def cut_request(call: LoggedCall) -> bool:

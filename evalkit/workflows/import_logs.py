@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,7 @@ def run_logs(
     if requests_out is not None:
         requests = request_columns(found)
         lines.append(_request_line(requests_out, requests, found, files))
+    found.forget_calls()
     if out is not None and table is not None:
         write_table(out, table)
         ungraded = table["status"].count(None) - sum(s is not None for s in table.get("score", ()))
@@ -98,7 +99,7 @@ def outcome_columns(
     back = {nfc(model): tier for tier, model in tiers.items()}
     if len(back) != len(tiers):
         raise InputError(Fault("two tiers are the same model", "name each model once", field="--tier"))
-    rows: list[dict[str, Any]] = []
+    columns: defaultdict[str, list[Any]] = defaultdict(list)
     other: Counter[str] = Counter()
     for call, place in zip(found.calls, found.places, strict=True):
         names = [nfc(n) for n in (call.requested, call.served, *call.names) if n]
@@ -109,9 +110,10 @@ def outcome_columns(
             else:
                 found.note(place, "a call whose log does not name a model", call.error or "")
             continue
-        rows.append(_row(call, tier, card, found, place))
-    seen = {row["tier"] for row in rows}
-    faults = _twice(rows)
+        for name, value in _row(call, tier, card, found, place).items():
+            columns[name].append(value)
+    seen = set(columns["tier"])
+    faults = _twice(zip(columns["id"], columns["tier"], strict=True))
     faults += [
         Fault(f"no call is of {quoted(model)}{did_you_mean(model, list(other))}",
               f"the logs hold {listed([quoted(n, 60) for n in other], 20) or 'no other model'}", field="--tier")
@@ -122,14 +124,8 @@ def outcome_columns(
     if other:
         left = listed([f"{quoted(n, 60)} {count:,}" for n, count in other.items()])
         notices.append(f"{other.total():,} calls left out, of models that are no tier: {left}")
-    if not rows:
+    if not columns["id"]:
         raise InputError(Fault("no call names a model", "export the model's name too", file=found.places[0]))
-    names = list(rows[0])
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    for at, row in enumerate(rows):
-        for name in names:
-            columns[name].append(row[name])
-        rows[at] = {}  # of a large log not everything twice
     return {
         name: values
         for name, values in columns.items()
@@ -137,8 +133,8 @@ def outcome_columns(
     }
 
 
-def _twice(rows: Sequence[Mapping[str, Any]]) -> list[Fault]:
-    counts = Counter((row["id"], row["tier"]) for row in rows)
+def _twice(rows: Iterable[tuple[str, str]]) -> list[Fault]:
+    counts = Counter(rows)
     twice = [key for key, n in counts.items() if n > 1]
     fix = "import the files one by one, or number the rows of an item in a column sample"
     more = [Fault(f"{len(twice) - 100:,} more ids stand twice", fix)] if len(twice) > 100 else []

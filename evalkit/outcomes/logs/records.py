@@ -39,6 +39,10 @@ class LoggedCalls:
         if kind not in self.examples:
             self.examples[kind] = f"{place}: {visible(detail, 160)}" if detail else place
 
+    def forget_calls(self) -> None:
+        """Give the memory of the calls back once tables are made of them; what could not be mapped stays."""
+        self.calls, self.places = [], []
+
     def extend(self, more: LoggedCalls) -> None:
         """Add what stands behind, as if it had been read here."""
         self.calls += more.calls
