@@ -7,10 +7,15 @@ from typing import Annotated
 
 import typer
 
+from evalkit.cli.lazy import WholeGroup
+
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Turn result files and logs of other tools into outcomes.", no_args_is_help=True, rich_markup_mode=None
+    help="Turn result files and logs of other tools into outcomes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    cls=WholeGroup,
 )
 
 _Out = Annotated[Path, typer.Option("--out", help="Outcomes to write: .parquet, .jsonl or .csv.")]

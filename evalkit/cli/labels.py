@@ -7,10 +7,15 @@ from typing import Annotated
 
 import typer
 
+from evalkit.cli.lazy import WholeGroup
+
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Draw, plan, check, derive, compare and audit labels.", no_args_is_help=True, rich_markup_mode=None
+    help="Draw, plan, check, derive, compare and audit labels.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    cls=WholeGroup,
 )
 
 _Columns = Annotated[

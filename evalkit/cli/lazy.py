@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["LazyCommand", "LazyGroup"]
+__all__ = ["LazyCommand", "LazyGroup", "WholeGroup"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,16 @@ class LazyCommand:
         command.name = self.name
         command.short_help = self.summary
         return command
+
+
+class WholeGroup(TyperGroup):
+    """A group whose help says what each command does in a whole sentence, on several lines where it is long."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the table of commands."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(10_000)) for name, command in found if command])
 
 
 class LazyGroup(TyperGroup):

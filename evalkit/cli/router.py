@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
+from evalkit.cli.lazy import WholeGroup
 from evalkit.cli.router_verifier import register
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Fit a router on labels, and score items with one.", no_args_is_help=True, rich_markup_mode=None
+    help="Fit a router on labels, and score items with one.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    cls=WholeGroup,
 )
 
 _Study = Annotated[Path, typer.Argument(help="A routing study (YAML).")]

@@ -303,3 +303,15 @@ def test_text_arrives_whatever_the_locale(environment: dict[str, str], encoding:
     )
     assert (run.returncode, run.stdout.decode(encoding).strip()) == (0, shown)
     assert run.stderr.decode(encoding).strip() == shown
+
+
+@pytest.mark.parametrize("group", ["labels", "router", "import"])
+def test_a_group_says_of_each_command_a_whole_sentence(
+    group: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert house.main([group, "--help"]) == 0
+    listed = capsys.readouterr().out.partition("Commands:")[2]
+    assert "..." not in listed
+    assert max(map(len, listed.splitlines())) <= 80
+    assert listed.rstrip().endswith(".")
