@@ -1,4 +1,4 @@
-"""Strict JSON: one object a line (JSONL), or a document that is a list of objects."""
+"""Tables of strict JSON: one object a line (JSONL), or a document that is a list of objects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from array import array
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -14,82 +14,10 @@ from evalkit.errors import Fault
 from evalkit.tabular.faults import Faults, listed
 from evalkit.tabular.names import did_you_mean, nfc, quoted
 from evalkit.tabular.source import Located, decoded_lines, open_binary, read_text
+from evalkit.tabular.strict_json import LiteralFloat, StrictJSONError, parse_json
 from evalkit.tabular.table import Damaged, Table
 
 __all__ = ["LiteralFloat", "StrictJSONError", "parse_json", "read_json", "read_jsonl"]
-
-
-class StrictJSONError(ValueError):
-    """Text that is not strict JSON; the message says why."""
-
-
-class LiteralFloat(float):
-    """A JSON number with a decimal point or exponent that remembers how it was written."""
-
-    __slots__ = ("literal",)
-    literal: str
-
-    def __new__(cls, literal: str) -> LiteralFloat:
-        """The number `literal` says."""
-        number = super().__new__(cls, literal)
-        number.literal = literal
-        return number
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = sorted({key for key in keys if keys.count(key) > 1})
-        raise StrictJSONError(f"the key {listed([quoted(key) for key in twice])} stands more than once")
-    return found
-
-
-def _constant(name: str) -> NoReturn:
-    raise StrictJSONError(f"{name} is not a JSON number")
-
-
-def _float(literal: str) -> float:
-    number = float(literal)
-    if not math.isfinite(number):
-        raise StrictJSONError(f"{literal} is too large a number")
-    return number
-
-
-def _literal_float(literal: str) -> float:
-    _float(literal)
-    return LiteralFloat(literal)
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
-_LITERAL_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_constant=_constant, parse_float=_literal_float
-)
-
-
-def parse_json(text: str, *, literals: bool = False) -> Any:
-    """The value of strict JSON `text`: no duplicate keys, no NaN or Infinity, no lone surrogates.
-
-    With `literals`, floats come as `LiteralFloat`. Raises `StrictJSONError` with the reason.
-    """
-    try:
-        value = (_LITERAL_DECODER if literals else _DECODER).decode(text)
-    except json.JSONDecodeError as error:
-        raise StrictJSONError(f"is not valid JSON: {error.msg} at character {error.pos + 1}") from None
-    except RecursionError:
-        raise StrictJSONError("is nested too deep") from None
-    except StrictJSONError:
-        raise
-    except ValueError as error:  # an integer of thousands of digits
-        raise StrictJSONError(str(error)) from None
-    if "\\u" in text or "\\U" in text:
-        try:
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-        except UnicodeEncodeError:
-            raise StrictJSONError(
-                "holds half of a surrogate pair (\\ud800 to \\udfff), which is no text"
-            ) from None
-    return value
 
 
 class _Records:

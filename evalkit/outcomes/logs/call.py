@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from evalkit.costs.usage import Usage, normal_usage
 from evalkit.errors import visible
-from evalkit.tabular.json_rows import StrictJSONError, parse_json
+from evalkit.tabular.strict_json import StrictJSONError, parse_json
 
 __all__ = [
     "Instant",

@@ -102,7 +102,7 @@ def _messages(found: Mapping[str, Any], note: Note) -> tuple[Mapping[str, str], 
 
 
 def _parts(found: Mapping[str, Any]) -> list[Any]:
-    from evalkit.tabular.json_rows import StrictJSONError, parse_json
+    from evalkit.tabular.strict_json import StrictJSONError, parse_json
 
     raw = found.get("gen_ai.system_instructions")
     if isinstance(raw, str):

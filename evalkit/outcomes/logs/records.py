@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from evalkit.errors import Fault, visible
 from evalkit.outcomes.logs.call import LoggedCall
 from evalkit.outcomes.logs.registry import calls_in
-from evalkit.tabular.json_rows import StrictJSONError, parse_json
+from evalkit.tabular.strict_json import StrictJSONError, parse_json
 
 __all__ = ["LoggedCalls", "Mapped", "Parents", "Part", "map_part", "map_record", "parsed", "parts_of"]
 
