@@ -24,11 +24,14 @@ __all__ = [
     "Incomplete",
     "InputError",
     "Undecided",
+    "cell",
     "fitted",
+    "padded",
     "redact",
     "remember_secret",
     "remembered_secrets",
     "visible",
+    "width_of",
 ]
 
 
@@ -150,12 +153,12 @@ def fitted(text: str, stream: IO[str]) -> str:
 
 
 def _broken(line: str, columns: int) -> list[str]:
-    if _width(line) <= columns:
+    if width_of(line) <= columns:
         return [line]
     first, *words = line.split(" ")
     parts, part = [], first
     for word in words:
-        if part.strip() and _width(part) + 1 + _width(word) > columns:
+        if part.strip() and width_of(part) + 1 + width_of(word) > columns:
             parts.append(part.rstrip())
             part = f"  {word}"
         else:
@@ -163,7 +166,23 @@ def _broken(line: str, columns: int) -> list[str]:
     return [*parts, part]
 
 
-def _width(text: str) -> int:
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """`text` with blanks behind it, or in front of it, until it takes `width` columns of a terminal."""
+    blanks = " " * (width - width_of(text))
+    return blanks + text if right else text + blanks
+
+
+def cell(text: object, width: int) -> str:
+    """`text`, safe to print, in exactly `width` columns of a table, the last of them blank: longer text is cut."""
+    shown = visible(text, 8 * width)
+    if width_of(shown) >= width:
+        while width_of(shown) > width - 2:
+            shown = shown[:-1]
+        shown += "…"
+    return padded(shown, width)
+
+
+def width_of(text: str) -> int:
     """Columns of a terminal that a text takes: Korean letters, say, take two."""
     if text.isascii():
         return len(text)

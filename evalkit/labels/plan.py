@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evalkit.errors import visible
+from evalkit.errors import cell
 from evalkit.statistics.bounds import certification_power, max_failures, required_n
 from evalkit.statistics.sampling import draws_for
 
@@ -157,16 +157,15 @@ def plan_lines(plans: Sequence[ClassPlan], unit: str = "needs") -> list[str]:
     lines = [f"{head[0]:<12}" + "".join(f"{h:>{w}}" for h, w in zip(head[1:], widths, strict=True))]
     for plan in plans:
         state = plan.state
-        name = visible(state.name, 11)
-        name = name if len(name) < 12 else name[:10] + "…"
+        name = cell(state.name, 12)
         if state.limit is None:
-            lines.append(f"{name:<12}{'none':>7}  no limit, so no labels are needed for a gate")
+            lines.append(f"{name}{'none':>7}  no limit, so no labels are needed for a gate")
             continue
         for i, row in enumerate(plan.rows):
-            first = name if i == 0 else ""
+            first = name if i == 0 else " " * 12
             errors = "any" if state.on_estimate else str(row.errors)
             lines.append(
-                f"{first:<12}{_percent(state.limit) if i == 0 else '':>7}{errors:>7}{_count(row.needs):>7}"
+                f"{first}{_percent(state.limit) if i == 0 else '':>7}{errors:>7}{_count(row.needs):>7}"
                 f"{_have(state.have):>8}{_count(row.missing):>9}{_count(row.draw_of_class):>11}"
                 f"{_count(row.draw_of_all):>10}{_percent(row.chance):>8}"
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evalkit.errors import visible
+from evalkit.errors import padded, visible, width_of
 from evalkit.labels.labelset import UNSOLVABLE, LabelSet
 
 __all__ = ["LabelSummary", "summarise", "summary_lines"]
@@ -101,9 +101,10 @@ def summary_lines(summary: LabelSummary) -> list[str]:
 
 def _grid(rows: Sequence[Sequence[str]]) -> list[str]:
     shown = [[visible(cell, 40) for cell in row] for row in rows]
-    widths = [max(len(row[j]) for row in shown) for j in range(len(shown[0]))]
+    widths = [max(width_of(row[j]) for row in shown) for j in range(len(shown[0]))]
     lines = []
     for row in shown:
-        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        right = [padded(c, w, right=True) for c, w in zip(row[1:], widths[1:], strict=True)]
+        cells = [padded(row[0], widths[0]), *right]
         lines.append("  ".join(cells).rstrip())
     return lines

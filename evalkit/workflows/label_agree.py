@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evalkit.errors import Fault, InputError, visible
+from evalkit.errors import Fault, InputError, cell, visible
 from evalkit.labels.labelset import LabelSet
 from evalkit.labels.ratings import Ratings, ratings_of_column, ratings_of_files
 from evalkit.labels.read import read_labels
@@ -199,7 +199,7 @@ def _lines(ratings: Ratings, document: dict[str, Any]) -> list[str]:
     lines.append(f"{'':<10}{'items':>7}  {'raw agreement':<19}{'alpha (ordinal)':<22}{'AC1':<18}".rstrip())
     for name, row in (("all", whole), *document["by_risk"].items()):
         lines.append(
-            f"{_short(name, 9):<10}{row['items']:>7,}  {_shown(row['raw']):<19}{_shown(row['alpha_ordinal']):<22}"
+            f"{cell(name, 10)}{row['items']:>7,}  {_shown(row['raw']):<19}{_shown(row['alpha_ordinal']):<22}"
             f"{_shown(row['ac1']):<18}".rstrip()
         )
     if whole["items"] and not whole["disagreeing"]:
@@ -212,7 +212,7 @@ def _lines(ratings: Ratings, document: dict[str, Any]) -> list[str]:
             missed = f"{100 * row['missed_share']:.1f} % [{100 * lower:.1f}, {100 * upper:.1f}]"
         mark = "  LEANS LOW" if row["leans_low"] else ""
         lines.append(
-            f"{_short(row['annotator'], 15):<16}{row['compared']:>9,}{row['above_lowest_by_others']:>7,}"
+            f"{cell(row['annotator'], 16)}{row['compared']:>9,}{row['above_lowest_by_others']:>7,}"
             f"{row['below']:>7,}{row['above']:>7,}  {missed}{mark}"
         )
     lines.append(
@@ -240,8 +240,3 @@ def _shown(row: dict[str, Any]) -> str:
     if found.lower is None or found.upper is None:
         return f"{found.value:.3f}"
     return f"{found.value:.3f} [{found.lower:.2f}, {found.upper:.2f}]"
-
-
-def _short(text: str, width: int) -> str:
-    shown = visible(text, width)
-    return shown if len(shown) <= width else shown[: width - 1] + "…"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evalkit.errors import Fault, InputError
+from evalkit.errors import Fault, InputError, cell, visible
 from evalkit.labels.audit import ClassAudit, audit_class, draw_ids
 from evalkit.labels.read import read_labels
 from evalkit.routing.audited import audited_class
@@ -205,7 +205,7 @@ def audit_labels(
         if d.need_ids:
             count = len(wrong[d.counts.name])
             lines.append(
-                f"{_short(d.counts.name)}: {count:,} of {len(d.need_ids):,} drawn needs are labelled wrongly"
+                f"{visible(d.counts.name, 60)}: {count:,} of {len(d.need_ids):,} drawn needs are labelled wrongly"
             )
     show([] if quiet else lines, inputs.notices)
 
@@ -364,7 +364,7 @@ def _draw_lines(out: Path, point: AuditPoint, forecast: Sequence[ClassAudit], ne
     for audit in forecast:
         bound = f"{_percent(audit.upper)} (without an audit {_percent(audit.upper_unaudited)})"
         lines.append(
-            f"{_short(audit.counts.name):<16}{audit.counts.cheap_labels:>13,}{audit.audited:>7,}"
+            f"{cell(audit.counts.name, 16)}{audit.counts.cheap_labels:>13,}{audit.audited:>7,}"
             f"{_percent(audit.counts.limit):>8}  {bound}"
         )
     lines.append(
@@ -394,7 +394,7 @@ def _judged_lines(
         kept = {True: "  kept", False: "  NOT KEPT", None: ""}[_kept(audit, everywhere=everywhere)]
         kept = "  estimate" if audit.counts.on_estimate else kept
         lines.append(
-            f"{_short(audit.counts.name):<16}{audit.audited:>8,}{audit.missed:>7,}"
+            f"{cell(audit.counts.name, 16)}{audit.audited:>8,}{audit.missed:>7,}"
             f"{_percent(audit.missed_share_upper):>10}{_percent(audit.upper):>9}{_percent(audit.upper_unaudited):>9}"
             f"{_percent(audit.counts.limit):>8}{kept}"
         )
@@ -415,13 +415,6 @@ def _judged_lines(
         if ids:
             lines.append(f"{name}: missed needs {listed(ids)}; put their labels right (that is a new look)")
     return lines
-
-
-def _short(text: str) -> str:
-    from evalkit.errors import visible
-
-    shown = visible(text, 15)
-    return shown if len(shown) < 16 else shown[:14] + "…"
 
 
 def _percent(value: float | None) -> str:

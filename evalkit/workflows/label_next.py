@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalkit.errors import Fault, InputError, visible
+from evalkit.errors import Fault, InputError, cell, visible
 from evalkit.labels.audit import draw_ids
 from evalkit.labels.labelset import LabelSet
 from evalkit.labels.next_labels import ClassBound, ClassQuota, quotas
@@ -271,11 +271,10 @@ def _lines(
     for quota in found:
         bound = quota.bound
         then = "-" if quota.upper_then is None else f"{100 * quota.upper_then:.3g} %"
-        name = visible(bound.name, 15)
-        name = name if len(name) < 16 else name[:14] + "…"
         limit, now = f"{100 * bound.limit:.3g} %", f"{100 * quota.upper_now:.3g} %"
         lines.append(
-            f"{name:<16}{limit:>8}{bound.needs:>8,.0f}{bound.pool:>8,}{now:>11}{quota.label:>8,}{then:>12}"
+            f"{cell(bound.name, 16)}{limit:>8}{bound.needs:>8,.0f}{bound.pool:>8,}{now:>11}"
+            f"{quota.label:>8,}{then:>12}"
         )
     at = "at the fixed threshold" if known else "if none of them is under-routed"
     lines.append(f"bound: on the under-route rate {at}; then: as expected, not promised")

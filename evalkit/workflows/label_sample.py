@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evalkit.errors import Fault, InputError
+from evalkit.errors import Fault, InputError, cell
 from evalkit.labels.log import Log, read_log, withheld
 from evalkit.labels.personal_data import KINDS
 from evalkit.labels.stratified import StratifiedDraw, draw_by_stratum
@@ -194,7 +194,7 @@ def _lines(out: Path, document: dict[str, Any], count: int) -> list[str]:
     )
     for stratum in document["strata"]:
         lines.append(
-            f"{_cut(stratum['name'], 24):<24}{stratum['distinct']:>10,}{stratum['drawn']:>8,}"
+            f"{cell(stratum['name'], 24)}{stratum['distinct']:>10,}{stratum['drawn']:>8,}"
             f"{100 * stratum['traffic_share']:>8.1f} %{100 * stratum['drawn_share']:>8.1f} %"
         )
     least, most = document["weights"]["least"], document["weights"]["largest"]
@@ -203,10 +203,3 @@ def _lines(out: Path, document: dict[str, Any], count: int) -> list[str]:
     if most > 2 * least:
         lines.append("requests that repeat often weigh more; among the needs of a class they make a bound wider")
     return lines
-
-
-def _cut(text: str, width: int) -> str:
-    from evalkit.errors import visible
-
-    shown = visible(text, width - 2)
-    return shown if len(shown) < width else shown[: width - 2] + "…"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import sys
-import termios
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +12,6 @@ import pytest
 from scipy.stats import beta
 
 from evalkit.cli.app import main
-from evalkit.errors import InputError
-from evalkit.workflows.labels import names_in, say_at_work, show
 
 STUDY = """study: planted
 kind: routing
@@ -442,54 +437,3 @@ class TestNothingLabelledYet:
         assert code == 2
         assert err.count("\n") == 1
         assert "evalkit label ... --decisions FILE --export" in err
-
-
-def test_long_lines_are_broken_at_blanks_on_a_terminal_and_commands_are_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    sentence = "needs: items on which most of the others say more than the cheapest tier; missed: labelled below"
-    command = f"labels: evalkit label study.yaml --decisions {'a' * 60}.jsonl --export labels.jsonl"
-    show([sentence, command], [])
-    assert capsys.readouterr().out == f"{sentence}\n{command}\n"
-    screen, ours = os.openpty()
-    try:
-        termios.tcsetwinsize(ours, (24, 80))
-        with os.fdopen(os.dup(ours), "w", encoding="utf-8") as terminal:
-            monkeypatch.setattr(sys, "stdout", terminal)
-            show([sentence, command], [])
-            terminal.flush()
-        shown = b""
-        while f"{command}\r\n".encode() not in shown:  # what was written arrives in pieces
-            shown += os.read(screen, 4000)
-        lines = shown.decode("utf-8").replace("\r\n", "\n").splitlines()
-    finally:
-        os.close(screen)
-        os.close(ours)
-    assert max(map(len, lines[:-1])) <= 80
-    assert " ".join(line.strip() for line in lines[:-1]) == sentence
-    assert lines[-1] == command
-
-
-def test_work_on_a_large_file_is_said_at_a_terminal_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    large, small = tmp_path / "large.jsonl", tmp_path / "small.jsonl"
-    large.write_bytes(b" " * 12_000_000)
-    small.write_bytes(b" ")
-    say_at_work("reading", [large], quiet=False)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    say_at_work("reading", [small], quiet=False)
-    say_at_work("reading", [large], quiet=True)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr("evalkit.workflows.labels.fitted", lambda text, stream: text)
-    say_at_work("reading", [large], quiet=False)
-    assert capsys.readouterr().err == "reading large.jsonl (12 MB)\n"
-
-
-def test_one_name_where_several_are_needed_is_told_so() -> None:
-    with pytest.raises(InputError, match=r'"cheap" is not a list of names of 2 or more. Fix: write --tiers a,b,c'):
-        names_in("--tiers", "cheap", least=2)
-    with pytest.raises(InputError, match=r'"a,,b" is not a list of names. Fix'):
-        names_in("--risk-classes", "a,,b")
