@@ -204,7 +204,7 @@ def _lines(ratings: Ratings, document: dict[str, Any]) -> list[str]:
         )
     if whole["items"] and not whole["disagreeing"]:
         lines.append("No disagreement was seen, so alpha and AC1 have no interval; raw says what there can be.")
-    lines.append(f"{'annotator':<16}{'compared':>9}{'needs':>7}{'below':>7}{'above':>7}  missed")
+    lines.append(f"{'annotator':<14}{'compared':>9}{'needs':>7}{'below':>7}{'above':>7}  missed")
     for row in document["leanings"]:
         missed = "-"
         if row["missed_share"] is not None:
@@ -212,7 +212,7 @@ def _lines(ratings: Ratings, document: dict[str, Any]) -> list[str]:
             missed = f"{100 * row['missed_share']:.1f} % [{100 * lower:.1f}, {100 * upper:.1f}]"
         mark = "  LEANS LOW" if row["leans_low"] else ""
         lines.append(
-            f"{cell(row['annotator'], 16)}{row['compared']:>9,}{row['above_lowest_by_others']:>7,}"
+            f"{cell(row['annotator'], 14)}{row['compared']:>9,}{row['above_lowest_by_others']:>7,}"
             f"{row['below']:>7,}{row['above']:>7,}  {missed}{mark}"
         )
     lines.append(

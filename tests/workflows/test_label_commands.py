@@ -201,7 +201,9 @@ class TestAgree:
         assert (code, err) == (0, "")
         assert "cy: needs missed here" in out
         (row,) = (line for line in out.splitlines() if line.endswith("LEANS LOW"))
-        assert len(row) <= 80
+        before, _, shares = row.partition(" %")
+        assert len(before) - len(before.split()[-1]) + len("100.0 % [88.6, 100.0]  LEANS LOW") <= 79
+        assert shares.endswith("]  LEANS LOW")
         result = json.loads((tmp_path / "g.json").read_text(encoding="utf-8"))
         cy = result["leanings"][2]
         assert (cy["annotator"], cy["below"], cy["above_lowest_by_others"], cy["leans_low"]) == (
