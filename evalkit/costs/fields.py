@@ -171,7 +171,7 @@ def read_counts(usage: Mapping[str, Any]) -> Counts:
             if value < 0:
                 return Counts(problem=f"{name} is {value}, below 0")
         whole: list[tuple[str, int]] = [(name, int(value)) for name, value in found]
-        if len({value for _, value in whole}) > 1:
+        if len(whole) > 1 and len({value for _, value in whole}) > 1:
             said = ", ".join(f"{name} {value}" for name, value in whole)
             return Counts(problem=f"two counts of the same tokens differ: {said}")
         first, values[kind] = whole[0]
