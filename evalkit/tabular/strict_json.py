@@ -79,7 +79,7 @@ def parse_json(text: str, *, literals: bool = False) -> Any:
         raise
     except ValueError as error:  # an integer of thousands of digits
         raise StrictJSONError(str(error)) from None
-    if ("\\u" in text or "\\U" in text) and (not text.isascii() or _SURROGATE.search(text)):
+    if "\\u" in text and (not text.isascii() or _SURROGATE.search(text)):
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError:
