@@ -87,6 +87,12 @@ def test_all_bad_lines_in_one_run(tmp_path: Path) -> None:
     assert "t.jsonl:3:" in text
 
 
+def test_escaped_letters_beside_the_surrogates_are_text() -> None:
+    assert parse_json('"\\ud7a3\\ue000\\u00e9"') == "힣\ue000é"
+    with pytest.raises(StrictJSONError, match="surrogate"):
+        parse_json('"é\\uDBFF"')
+
+
 def test_surrogate_pairs_are_text() -> None:
     assert parse_json('"\\ud83d\\ude00"') == "😀"
 
