@@ -15,15 +15,14 @@ import pyarrow.compute as pc
 __all__ = ["Fingerprint", "canonical_json", "order_of", "rows_hash"]
 
 
+_CANONICAL = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=str
+)
+
+
 def canonical_json(value: Any) -> str:
     """`value` as strict JSON with sorted keys; `ValueError` where it holds NaN or an infinity."""
-    return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=_plain
-    )
-
-
-def _plain(value: Any) -> Any:
-    return str(value)
+    return _CANONICAL.encode(value)
 
 
 def order_of(ids: pa.Array) -> npt.NDArray[np.int64]:

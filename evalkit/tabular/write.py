@@ -28,6 +28,7 @@ __all__ = [
     "write_table",
 ]
 
+_NESTED = (dict, list, tuple)
 _TABLES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
 
@@ -174,9 +175,14 @@ def _write_parquet(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
 
     arrays = {}
     for name, values in columns.items():
-        plain = [canonical_json(v) if isinstance(v, dict | list | tuple) else v for v in values]
-        if any(isinstance(v, float) and not math.isfinite(v) for v in plain):
-            raise ValueError(f"The `columns` parameter of `write_table` must hold finite numbers (column {name}).")
+        plain = list(values)
         kinds = {type(v) for v in plain if v is not None}
+        if any(issubclass(kind, _NESTED) for kind in kinds):
+            plain = [canonical_json(v) if isinstance(v, _NESTED) else v for v in plain]
+            kinds = {type(v) for v in plain if v is not None}
+        if any(issubclass(kind, float) for kind in kinds) and any(
+            isinstance(v, float) and not math.isfinite(v) for v in plain
+        ):
+            raise ValueError(f"The `columns` parameter of `write_table` must hold finite numbers (column {name}).")
         arrays[name] = pa.array(plain, pa.string() if str in kinds or not kinds else None)
     pq.write_table(pa.table(arrays), path, compression="zstd")
