@@ -65,7 +65,7 @@ def _call(record: Mapping[str, Any], note: Note, source: str, own: Any, spend: A
         note("a status that is not known", str(status))
         return None
     counts = plain_usage(nested(metadata, "usage_object")) or {
-        key: record[key] for key in _TOKENS if isinstance(record.get(key), int | float)
+        key: record[key] for key in _TOKENS if isinstance(record.get(key), (int, float))
     }
     breakdown = record.get("cost_breakdown")
     if counts and (tier := text(nested(breakdown, "service_tier"))) is not None:
@@ -79,7 +79,8 @@ def _call(record: Mapping[str, Any], note: Note, source: str, own: Any, spend: A
         cost = None
         if not failed:
             note("a spend of 0, which stands where the price was not known", "")
-    start, end, first = (instant(record.get(f"{at}Time")) for at in ("start", "end", "completionStart"))
+    start, end = instant(record.get("startTime")), instant(record.get("endTime"))
+    first = instant(record.get("completionStartTime"))
     request_s = elapsed_s(start, end, note)
     if cached:
         request_s = None
@@ -90,13 +91,14 @@ def _call(record: Mapping[str, Any], note: Note, source: str, own: Any, spend: A
     whole = isinstance(retries, int) and not isinstance(retries, bool) and retries >= 0
     problem = record.get("error_information") or nested(metadata, "error_information")
     messages = messages_of(record.get("messages"), note) or messages_of(record.get("proxy_server_request"), note)
+    group = text(record.get("model_group"))
     choices = nested(record.get("response"), "choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     return LoggedCall(
         id=name,
         source=source,
         requested=text(record.get("model")),
-        names=tuple(n for n in (text(record.get("model_group")),) if n),
+        names=() if group is None else (group,),
         failed=failed,
         error=error_text(nested(problem, "error_code"), nested(problem, "error_class"), record.get("error_str"))
         if failed
