@@ -13,7 +13,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from evalkit.costs.conditions import Conditions, read_conditions
+from evalkit.costs.conditions import read_conditions
 from evalkit.costs.fields import Counts, read_counts, usage_of
 from evalkit.costs.layouts import GEMINI, Layout, known_layout
 
@@ -125,7 +125,7 @@ def normal_usage(raw: Mapping[str, Any] | None, layout: Layout | None = None) ->
         )
     said = read_conditions(raw or {}, found)
     usage = _of_counts(read_counts(found), known_layout(found), layout)
-    if said == Conditions():
+    if not (said.media or said.fees or said.processing):
         return usage
     return replace(usage, media=said.media, fees=said.fees, processing=said.processing)
 

@@ -193,10 +193,13 @@ def usage_or_note(raw: Mapping[str, Any], note: Note, *, failed: bool = False) -
 
 def _too_large(raw: Mapping[str, Any]) -> bool:
     """Whether a count, however deep, is beyond what is exact everywhere."""
-    return any(
-        _too_large(value) if isinstance(value, dict) else isinstance(value, int) and abs(value) > _MOST
-        for value in raw.values()
-    )
+    for value in raw.values():
+        if isinstance(value, int):
+            if abs(value) > _MOST:
+                return True
+        elif isinstance(value, dict) and _too_large(value):
+            return True
+    return False
 
 
 def error_text(*parts: Any) -> str:
