@@ -10,20 +10,18 @@ from typing import cast
 from evalkit.errors import Fault, InputError, visible
 from evalkit.study import nodes
 from evalkit.study.arms import read_arms
-from evalkit.study.calls_section import read_calls
-from evalkit.study.fields import Report, Section, clean_name, shown
+from evalkit.study.common import MAX_SEED, Kind, read_common, read_kind
+from evalkit.study.fields import Section, clean_name, shown
 from evalkit.study.fingerprint import study_fingerprint
-from evalkit.study.models import GateOn, LabelsKind, MissingOutcomes
+from evalkit.study.models import GateOn
 from evalkit.study.nodes import join_path
 from evalkit.study.reasoning_models import Arm, ArmLimits, Client, ReasoningRisk, ReasoningStudy
 from evalkit.study.reasoning_names import REASONING_SECTIONS, reasoning_elsewhere
-from evalkit.study.routing import MAX_SEED
-from evalkit.study.secrets import hide_secrets
-from evalkit.study.sections import read_name
-from evalkit.study.sources import Folder, read_file, read_prices, read_source
-from evalkit.study.strict_yaml import load_yaml
+from evalkit.study.sources import Folder
 
 __all__ = ["override_reasoning", "read_reasoning_study"]
+
+_KIND = Kind("reasoning-budget", REASONING_SECTIONS, reasoning_elsewhere)
 
 
 def read_reasoning_study(path: str | Path, *, files_exist: bool = True) -> ReasoningStudy:
@@ -32,89 +30,33 @@ def read_reasoning_study(path: str | Path, *, files_exist: bool = True) -> Reaso
     Files it names are looked for beside it and have to exist unless `files_exist` is False. Literal secrets are
     dropped and named in `notices`. Raises `InputError` with every fault of the file.
     """
-    document, notices = hide_secrets(load_yaml(path))
-    report = Report(document.file, document.faults, document.secrets)
-    if document.root is None:
-        raise InputError(report.in_order())
-    if not isinstance(document.root, nodes.Mapping):
-        report.add(document.root.line, None, "is not a study: it holds no keys", "write study: and the other keys")
-        raise InputError(report.in_order())
-    _refuse_other_kinds(report, document.root)
-    top = Section(report, document.root, "", REASONING_SECTIONS[""], lambda key: reasoning_elsewhere("", key))
-    study = _study(top, Path(path), notices, files_exist=files_exist)
-    if report.faults or study is None:
-        raise InputError(report.in_order())
-    return replace(study, fingerprint=study_fingerprint(study))
+    return read_kind(path, _KIND, _study, files_exist=files_exist)
 
 
-def _refuse_other_kinds(report: Report, root: nodes.Mapping) -> None:
-    entry = root.entries.get("kind")
-    if entry is not None and nodes.plain(entry.node) == "routing":
-        report.faults = []
-        what = "is routing, and this command reads reasoning-budget studies"
-        report.add(entry.line, "kind", what, f"run evalkit route-sweep {report.file}")
-        raise InputError(report.faults)
-
-
-def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: bool) -> ReasoningStudy | None:
-    base = Folder(path.parent, must_exist=files_exist)
-    name = read_name(top)
-    top.choice("kind", ("reasoning-budget",), missing="write kind: reasoning-budget")
-    labels = read_source(top, "labels", base, missing="name the file of tasks")
-    outcomes = read_source(top, "outcomes", base)
+def _study(top: Section, path: Path, base: Folder, notices: tuple[str, ...]) -> ReasoningStudy | None:
+    common = read_common(top, base)
     arms = read_arms(top)
     risk = _read_risk(top)
     limits = _read_limits(top)
-    pass_at = top.number("pass_at", high=1)
-    if pass_at == 0:
-        top.fault("pass_at", "is 0, at which every reply passes", "write a score above 0, at most 1")
-    confidence = top.number("confidence", low=0.5, high=1)
-    if confidence == 1:
-        top.fault("confidence", "is 1, which no data can reach", "write a number below 1, such as 0.95")
     gain = top.number("smallest_worthwhile_gain", high=100)
     if gain == 0:
         what = "is 0, and no evidence shows that a gain is below it"
         top.fault("smallest_worthwhile_gain", what, "write points above 0, such as 1.0")
-    labels_kind = top.choice("labels_kind", ("human", "author_rule", "derived", "model"))
-    missing_outcomes = top.choice("missing_outcomes", ("error", "unanswered"))
     client = top.choice("client", ("litellm", "other"))
     value = top.number("value_per_point_usd")
-    looks = top.integer("looks", low=1, high=50)
-    seed = top.integer("seed", low=0, high=MAX_SEED)
-    replicates = top.integer("bootstrap_replicates", low=100, high=100_000)
-    description = top.text("description")
-    prices = read_prices(top, base)
-    rubric = read_file(top, "rubric", base)
-    policy = read_file(top, "policy", base)
-    calls = read_calls(top, base)
     _check_replay(top, arms)
-    if name is None or labels is None:
+    if common["name"] is None or common["labels"] is None:
         return None
     return ReasoningStudy(
-        name=name,
+        **common,
         path=path,
         base=path.parent,
-        labels=labels,
         arms=arms,
         risk=risk,
-        description=description,
-        labels_kind=cast(LabelsKind, labels_kind or "human"),
-        outcomes=outcomes,
-        prices=prices,
-        rubric=rubric,
-        policy=policy,
-        missing_outcomes=cast(MissingOutcomes, missing_outcomes or "error"),
-        pass_at=1.0 if pass_at is None else pass_at,
         limits=limits,
         value_per_point_usd=value,
         smallest_worthwhile_gain=gain,
-        samples=calls.samples if top.has("samples") else None,
         client=cast(Client, client or "other"),
-        confidence=0.95 if confidence is None else confidence,
-        looks=1 if looks is None else looks,
-        seed=seed or 0,
-        bootstrap_replicates=2000 if replicates is None else replicates,
-        calls=calls,
         notices=notices,
     )
 
@@ -142,8 +84,7 @@ def _read_risk(top: Section) -> dict[str, ReasoningRisk]:
             fix = f"write {like}, or {{}} for a class without a limit"
             top.report.add(entry.line, path, f"is {shown(entry.node)}, not a mapping", fix)
             continue
-        keys = REASONING_SECTIONS["risk.<class>"]
-        section = Section(top.report, entry.node, path, keys, lambda key: reasoning_elsewhere("risk.<class>", key))
+        section = _KIND.section(top.report, entry.node, path, "risk.<class>")
         limit = section.number("max_failure", high=1)
         gate_on = section.choice("gate_on", ("bound", "estimate"))
         if limit == 1:
@@ -167,8 +108,7 @@ def _read_limits(top: Section) -> ArmLimits:
     if not isinstance(node, nodes.Mapping):
         top.fault("limits", f"is {shown(node)}, not a mapping", "write {min_pass_rate: 0.85, ...}")
         return ArmLimits()
-    keys = REASONING_SECTIONS["limits"]
-    section = Section(top.report, node, "limits", keys, lambda key: reasoning_elsewhere("limits", key))
+    section = _KIND.section(top.report, node, "limits", "limits")
     floor = section.number("min_pass_rate", high=1)
     if floor == 0:
         section.fault("min_pass_rate", "is 0, which nothing can break", "write a share above 0, or leave it out")

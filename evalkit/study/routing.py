@@ -6,26 +6,20 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from evalkit.errors import Fault, InputError, visible
-from evalkit.study import nodes
-from evalkit.study.calls_section import read_calls
 from evalkit.study.checks import check_replay, check_risk, check_router, weight_notices
-from evalkit.study.fields import Report, Section
+from evalkit.study.common import MAX_SEED, Kind, read_common, read_kind
+from evalkit.study.fields import Section
 from evalkit.study.fingerprint import study_fingerprint
-from evalkit.study.models import LabelsKind, MissingOutcomes, RoutingStudy
+from evalkit.study.models import RoutingStudy
 from evalkit.study.names import SECTIONS, elsewhere
 from evalkit.study.router_section import read_routers
-from evalkit.study.secrets import hide_secrets
-from evalkit.study.sections import MOST_LOSS_USD, read_limits, read_name, read_risk, read_tiers
-from evalkit.study.sources import Folder, read_file, read_prices, read_source
-from evalkit.study.strict_yaml import load_yaml
+from evalkit.study.sections import MOST_LOSS_USD, read_limits, read_risk, read_tiers
+from evalkit.study.sources import Folder, read_file
 from evalkit.study.thresholds import parse_thresholds, threshold_problems
 
 __all__ = ["only_router", "override", "read_study"]
-
-MAX_SEED = 2**32 - 1
 
 
 def read_study(path: str | Path, *, files_exist: bool = True) -> RoutingStudy:
@@ -35,94 +29,36 @@ def read_study(path: str | Path, *, files_exist: bool = True) -> RoutingStudy:
     the tiers only runs before there are outcomes). Their content is not read. Literal secrets are dropped and
     named in `notices`. Raises `InputError` with every fault of the file.
     """
-    document, notices = hide_secrets(load_yaml(path))
-    report = Report(document.file, document.faults, document.secrets)
-    if document.root is None:
-        raise InputError(report.in_order())
-    if not isinstance(document.root, nodes.Mapping):
-        report.add(document.root.line, None, "is not a study: it holds no keys", "write study: and the other keys")
-        raise InputError(report.in_order())
-    _refuse_other_kinds(report, document.root)
-    top = Section(report, document.root, "", SECTIONS[""], lambda key: elsewhere("", key))
-    study = _study(top, Path(path), notices, files_exist=files_exist)
-    if report.faults or study is None:
-        raise InputError(report.in_order())
-    return replace(study, fingerprint=study_fingerprint(study))
+    return read_kind(path, Kind("routing", SECTIONS, elsewhere), _study, files_exist=files_exist)
 
 
-def _refuse_other_kinds(report: Report, root: nodes.Mapping) -> None:
-    """A reasoning-budget study is told where it belongs, not that its keys are unknown."""
-    entry = root.entries.get("kind")
-    kind = nodes.plain(entry.node) if entry is not None else None
-    if kind == "reasoning-budget":
-        what = "is reasoning-budget, and this command reads routing studies"
-        report.faults = []
-        report.add(entry.line if entry else None, "kind", what, f"run evalkit reasoning-budget {report.file}")
-        raise InputError(report.faults)
-
-
-def _study(top: Section, path: Path, notices: tuple[str, ...], *, files_exist: bool) -> RoutingStudy | None:
-    base = Folder(path.parent, must_exist=files_exist)
-    name = read_name(top)
-    top.choice("kind", ("routing",), missing="write kind: routing")
-    labels = read_source(top, "labels", base, missing="name the file of labels")
-    outcomes = read_source(top, "outcomes", base)
+def _study(top: Section, path: Path, base: Folder, notices: tuple[str, ...]) -> RoutingStudy | None:
+    common = read_common(top, base)
     tiers = read_tiers(top)
     routers = read_routers(top, base)
     risk = read_risk(top)
     limits = read_limits(top)
-    labels_kind = top.choice("labels_kind", ("human", "author_rule", "derived", "model"))
-    missing_outcomes = top.choice("missing_outcomes", ("error", "unanswered"))
-    pass_at = top.number("pass_at", high=1)
-    if pass_at == 0:
-        top.fault("pass_at", "is 0, at which every reply passes", "write a score above 0, at most 1")
     contract_failure_cost = top.number("contract_failure_cost", high=MOST_LOSS_USD)
-    confidence = top.number("confidence", low=0.5, high=1)
-    if confidence == 1:
-        top.fault("confidence", "is 1, which no data can reach", "write a number below 1, such as 0.95")
-    looks = top.integer("looks", low=1, high=50)
-    seed = top.integer("seed", low=0, high=MAX_SEED)
     near_total = top.number("near_total_escalation", low=0.5, high=1)
-    replicates = top.integer("bootstrap_replicates", low=100, high=100_000)
-    description = top.text("description")
-    prices = read_prices(top, base)
-    rubric = read_file(top, "rubric", base)
-    policy = read_file(top, "policy", base)
     audit = read_file(top, "audit", base)
-    calls = read_calls(top, base)
     check_risk(top, risk)
     for router in routers:
         check_router(router, tiers, risk, limits)
     check_replay(top, tiers, [router.value for router in routers])
-    if name is None or labels is None or not routers:
+    if common["name"] is None or common["labels"] is None or not routers:
         return None
     return RoutingStudy(
-        name=name,
+        **common,
         path=path,
         base=path.parent,
-        labels=labels,
         tiers=tiers,
         router=routers[0].value,
         routers=tuple(router.value for router in routers) if len(routers) > 1 else (),
         risk={key: entry.value for key, entry in risk.items()},
-        description=description,
-        labels_kind=cast(LabelsKind, labels_kind or "human"),
-        outcomes=outcomes,
-        prices=prices,
-        rubric=rubric,
-        policy=policy,
         audit=audit,
-        missing_outcomes=cast(MissingOutcomes, missing_outcomes or "error"),
-        pass_at=1.0 if pass_at is None else pass_at,
         contract_failure_cost=contract_failure_cost or 0.0,
         limits=limits,
-        confidence=0.95 if confidence is None else confidence,
-        looks=1 if looks is None else looks,
-        seed=seed or 0,
         near_total_escalation=0.95 if near_total is None else near_total,
-        bootstrap_replicates=2000 if replicates is None else replicates,
-        calls=calls,
-        samples=calls.samples if top.has("samples") else None,
         notices=notices + tuple(weight_notices(risk)),
     )
 
