@@ -29,6 +29,7 @@ from evalkit.study.reasoning_models import ReasoningStudy
 from evalkit.workflows.evidence_bundle import named_files
 from evalkit.workflows.evidence_format import RunOptions
 from evalkit.workflows.evidence_open import Bundle, open_evidence
+from evalkit.workflows.notice_check import without_places
 from evalkit.workflows.replay_facts import SUMMARY
 from evalkit.workflows.router_scores import role_of
 
@@ -42,7 +43,7 @@ __all__ = ["NOT_COMPARED", "Difference", "IncompleteError", "Rejudged", "differe
 
 NOT_COMPARED = frozenset(
     {
-        ("notices",),  # they name files by where they are
+        ("notices",),  # they name files by where they are: `notice_check`
         ("evalkit_version",),
         ("provenance", "started_at"),
         ("provenance", "finished_at"),
@@ -80,7 +81,8 @@ class Rejudged:
 
     passed (N,), weight (N,), group (N,) or None: of the tier or arm shown. arms: the same passes by baseline
     (`always:<tier>`, an arm). hidden: tables whose copies lost secrets. walk: of a threshold that was searched
-    for, the path to it against a baseline's passes (N,). approximate: why nothing of it is certified.
+    for, the path to it against a baseline's passes (N,). approximate: why nothing of it is certified. notices:
+    those of the run, without the places of files.
     """
 
     document: dict[str, Any]
@@ -93,6 +95,7 @@ class Rejudged:
     hidden: frozenset[str]
     walk: Callable[[NDArray[np.float64]], PairedWalk | None] | None = None
     approximate: str | None = None
+    notices: tuple[str, ...] = ()
 
     def against(self, other: NDArray[np.float64]) -> Paired | None:
         """Paired with the passes of something else on the same items; None where there are no outcomes."""
@@ -112,7 +115,9 @@ def rejudge(evidence: Path, kind: str, *, recorded: bool) -> Rejudged:
     with tempfile.TemporaryDirectory(prefix="evalkit-") as folder:
         bundle = open_evidence(evidence, Path(folder))
         try:
-            return _routing(bundle, recorded) if kind == "route-sweep" else _ladder(bundle, recorded)
+            judged = _routing(bundle, recorded) if kind == "route-sweep" else _ladder(bundle, recorded)
+            files = [bundle.study, *bundle.paths.values()]
+            return replace(judged, notices=without_places(judged.document["notices"], files))
         except InputError as error:
             said = "; ".join(str(fault).replace(f"{folder}/", "") for fault in error.faults[:5])
             raise BrokenFileError(f"cannot be judged: {said}") from None

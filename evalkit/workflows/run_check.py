@@ -16,6 +16,7 @@ from evalkit.signoff.digest import file_sha256, plain_hex
 from evalkit.signoff.run_folder import Run, read_run
 from evalkit.signoff.strict import BrokenFileError
 from evalkit.workflows.evidence_format import EVIDENCE
+from evalkit.workflows.notice_check import wrong_notices
 from evalkit.workflows.rejudge import (
     NOT_COMPARED,
     Difference,
@@ -93,8 +94,9 @@ def _again(
     if "outcomes" in again.hidden:  # then the summary of their replay had to name the copy
         found = [one for one in found if one.field != "provenance.replay.hash"]
     by = written_by(run.document)
-    faults += [("result.json", f"{one}{by}") for one in found[:MOST_NAMED]]
-    if len(found) > MOST_NAMED:
+    said = [*map(str, found), *wrong_notices(run.document.get("notices"), again.notices)]
+    faults += [("result.json", f"{one}{by}") for one in said[:MOST_NAMED]]
+    if len(said) > MOST_NAMED:
         faults.append(("result.json", f"and more fields differ{by}"))
     faults += [("items.jsonl.gz", f"{what}{by}") for what in _item_faults(folder / FILES["items"], again.items)]
     return "recomputed", again
