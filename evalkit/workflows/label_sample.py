@@ -9,6 +9,7 @@ from typing import Any
 
 from evalkit.errors import Fault, InputError, cell
 from evalkit.labels.log import Log, read_log, withheld
+from evalkit.labels.notices import spelling_notice, spellings
 from evalkit.labels.personal_data import KINDS
 from evalkit.labels.stratified import StratifiedDraw, draw_by_stratum
 from evalkit.tabular.names import quoted
@@ -88,7 +89,8 @@ def sample_log(
     document = _document(read, drawn, field, seed, similarity, areas)
     if json_file is not None:
         write_summary(json_file, document)
-    show([] if quiet else _lines(out, document, count), read.notices)
+    spelled = spelling_notice(read.file, field, spellings(strata)) if field != "none" else None
+    show([] if quiet else _lines(out, document, count), [*read.notices, *([spelled] if spelled else [])])
 
 
 def _parts(given: Sequence[str]) -> dict[str, float]:

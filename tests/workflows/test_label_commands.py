@@ -383,6 +383,19 @@ class TestNextAndSample:
         everything = shown + err + "".join(p.read_text(encoding="utf-8") for p in tmp_path.glob("s.*"))
         assert secret not in everything
 
+    def test_one_stratum_under_two_spellings_is_said(self, tmp_path: Path, capsys: Any) -> None:
+        lines = [
+            {"id": f"q{i}", "prompt": f"word{i} " * 9, "risk": ("High ", "high", "low")[i % 3]} for i in range(30)
+        ]
+        log, out = tmp_path / "log.jsonl", tmp_path / "s.csv"
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        code, _, err = run(capsys, "labels", "sample", log, "--out", out, "--count", 6)
+        told = " ".join(err.split())
+        assert code == 0
+        assert 'field risk: spellings found: "High " (10), "high" (10)' in told
+        _, _, err = run(capsys, "labels", "sample", log, "--out", out, "--count", 6, "--by", "none")
+        assert "spellings" not in err
+
     def test_sample_faults(self, tmp_path: Path, capsys: Any) -> None:
         log = tmp_path / "log.csv"
         log.write_text("id,prompt\n1,hello there\n", encoding="utf-8")
