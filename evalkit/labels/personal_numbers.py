@@ -272,4 +272,5 @@ def account_spans(text: str) -> Iterator[Span]:
     low = text.lower()
     if any(word in low for word in _ACCOUNT_WORDS):
         for match in _ACCOUNT.finditer(text):
-            yield match.span("value")
+            if not _KR_MOBILE.fullmatch(match["value"]):  # a telephone, which a sentence may ask a bank to call
+                yield match.span("value")

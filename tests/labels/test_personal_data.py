@@ -71,6 +71,13 @@ class TestChecks:
     def test_business_number_is_no_person(self) -> None:
         assert clean("사업자등록번호 120-81-47521") == "사업자등록번호 120-81-47521"
 
+    def test_a_telephone_behind_the_word_bank_is_one(self) -> None:
+        assert (
+            clean("은행에 보낼 글도 써 주세요. 제 번호는 010-2345-6710")
+            == "은행에 보낼 글도 써 주세요. 제 번호는 [phone]"
+        )
+        assert clean("국민은행 110-234-567890 으로 보냈어요") == "국민은행 [account] 으로 보냈어요"
+
     def test_kind_is_told(self) -> None:
         text = "mail a.b@example.com, call 010-1234-5678, card 4000 1234 5678 9017, id 850312-1001230"
         assert clean(text) == "mail [email], call [phone], card [card], id [national id]"
