@@ -109,7 +109,7 @@ def _changed(annotator: Annotator, items: Items, replies: Replies | None) -> Ite
     fix = "use the files that were labelled, or begin a new file with --out"
     decided = annotator.work.ids
     if decided and not any(name in place for name in decided):
-        yield Fault(f"decides no item of {quoted(items.file)}, but others", fix, file=annotator.file)
+        yield Fault(f"decides no item of {quoted(items.file, 400)}, but others", fix, file=annotator.file)
         return
     for name in sorted(annotator.work.ids):
         decision = annotator.work.of(name)

@@ -80,7 +80,8 @@ def test_thirty_items_by_keyboard_undone_reloaded_killed_and_gone_on_with(
         tab.wait_for_selector("#trouble:not([hidden])")
         assert "is not saved" in tab.inner_text("#trouble")
         assert tab.inner_text("#item-title") == "Item 16 of 30"
-        assert [entry for entry in seen if "ERR_CONNECTION" not in entry] == []
+        killed = ("ERR_CONNECTION", "ERR_CONTENT_LENGTH_MISMATCH")  # before a reply, or in the middle of one
+        assert [entry for entry in seen if not any(error in entry for error in killed)] == []
     assert len(read_decisions(log).work) == 15
     log.write_bytes(log.read_bytes() + b'{"n": 19, "do": "deci')  # as a kill in the middle of a write leaves it
 
